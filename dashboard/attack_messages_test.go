@@ -113,8 +113,10 @@ func TestSendsAreLimited(t *testing.T) {
 	}
 	here := w.d.rooms.Intake
 	w.d.rooms.Intake = away
+	w.d.wire()
 	c.wants(send(), http.StatusServiceUnavailable, "Nothing was sent", key, ">\nkept</textarea>")
 	w.d.rooms.Intake = here
+	w.d.wire()
 	c.wants(send(), http.StatusSeeOther)
 	c.wants(send(), http.StatusTooManyRequests, "within a minute")
 	a := c.send("/campaigns", "ISOKO", "Bonjour {{prenom}}", []byte("phone_number;prenom\n79000000;Aline\n"))

@@ -19,7 +19,14 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
-	"intumwa/dashboard/testmode"
+	"intumwa/dashboard/administration"
+	"intumwa/dashboard/develop"
+	"intumwa/dashboard/following"
+	"intumwa/dashboard/inbound"
+	"intumwa/dashboard/money"
+	"intumwa/dashboard/sending"
+	"intumwa/dashboard/settings"
+	"intumwa/dashboard/signin"
 	"intumwa/dashboard/web"
 	"intumwa/dispatcher"
 	"intumwa/exports"
@@ -114,9 +121,15 @@ type Dashboard struct {
 	words      *texts.Texts
 	assets     assets
 	site       *web.Site
-	board      *board
-	mails      *mails
-	test       *testmode.Reader
+
+	signin         signin.Pages
+	settings       settings.Pages
+	develop        develop.Pages
+	money          money.Pages
+	sending        sending.Pages
+	following      following.Pages
+	inbound        inbound.Pages
+	administration administration.Pages
 }
 
 // New reads the templates and texts. Run starts the background work.
@@ -130,9 +143,6 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	opts.PublicURL, opts.DocsURL = strings.TrimRight(opts.PublicURL, "/"), strings.TrimRight(opts.DocsURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, People: rooms.People, SignIn: rooms.SignIn,
 		Companies: rooms.Companies, Keys: rooms.Keys, Senders: rooms.Senders, TestNumbers: rooms.TestNumbers, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets}}
-	d.test = &testmode.Reader{Numbers: rooms.TestNumbers, Ledger: rooms.Ledger, APIURL: opts.APIURL, Sender: opts.TestSender, Quota: opts.TestQuota, Replacements: opts.Replacements}
-	d.mails = &mails{mailer: rooms.Mailer, publicURL: opts.PublicURL}
-	d.board = newBoard(rooms.Pool)
 	var err error
 	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
@@ -142,11 +152,12 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	}
 	if d.site, err = web.New(web.Options{DocsURL: opts.DocsURL, CreditsNotice: opts.CreditsNotice, TrustedProxies: opts.TrustedProxies, SecureCookies: opts.SecureCookies,
 		SessionIdle: opts.SessionIdle, SMPP: opts.SMPP, AtOnce: opts.AtOnce, AtOnceOfOne: opts.AtOnceOfOne, Words: d.words, Log: opts.Log, Metrics: opts.Metrics,
-		Uploads:   map[string]web.Upload{"POST /campaigns": campaignUpload, "POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
+		Uploads:   map[string]web.Upload{"POST /campaigns": sending.CampaignUpload, "POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
 		Missing:   []error{accounts.ErrNotFound, messages.ErrNotFound, webhooks.ErrNotFound, campaigns.ErrNotFound, exports.ErrNotFound, verifications.ErrNotFound},
 		Templates: pages, Nav: d.nav, Sessions: rooms.Sessions, Balance: rooms.Ledger.Balance}); err != nil {
 		return nil, err
 	}
+	d.wire()
 	d.routes()
 	return d, nil
 }

@@ -330,7 +330,7 @@ func TestCampaignRefused(t *testing.T) {
 	// Anyone can create a company, so files are small until it may send campaigns.
 	w.exec(`update companies set verified = false where id = $1`, company.ID)
 	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", campaigns.MaxTried+1))), http.StatusUnprocessableEntity, "more than 500 recipients")
-	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("\n", smallUpload))), http.StatusRequestEntityTooLarge)
+	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("\n", campaigns.MaxSmallFile+web.MaxForm))), http.StatusRequestEntityTooLarge)
 	w.exec(`update companies set verified = true where id = $1`, company.ID)
 	// More than the credits cover: the page reports it, and a confirmation is refused.
 	a = c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", 4)))

@@ -15,6 +15,7 @@ import (
 func TestMonthPage(t *testing.T) {
 	w := newWorld(t, nil)
 	w.d.opts.Operator = web.Operator{Name: "Nyota <Ltd>", NIF: "4000123456", TradeRegister: "RC 123/45", Address: "Chaussée du Prince Rwagasore, Bujumbura", Email: "comptes@nyota.example"}
+	w.d.wire()
 	c, company := w.merchant("aline", 1000)
 	w.exec(`INSERT INTO company_facts (company_id, nif, trade_register, address, phone, contact) VALUES ($1, '4000999999', 'RC 9', 'Gitega', '22222222', 'Aline')`, company.ID)
 	w.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)

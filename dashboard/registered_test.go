@@ -85,6 +85,7 @@ func TestSenderAtCarriersPages(t *testing.T) {
 
 	// The letter.
 	w.d.opts.Operator = web.Operator{Name: "Nyota <Ltd>", NIF: "4000999999", Address: "Rohero"}
+	w.d.wire()
 	if _, _, err := w.companies.SetFacts(t.Context(), 1, companies.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: "Rohero", Phone: "+257 22 21 00 00", Contact: hostile}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,3 +123,5 @@ func TestSenderAtCarriersPages(t *testing.T) {
 		t.Errorf("recorded: %s", acts)
 	}
 }
+
+func senderPath(id int64) string { return fmt.Sprintf("/admin/senders/%d", id) }

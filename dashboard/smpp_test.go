@@ -128,7 +128,7 @@ func TestAdminSMPP(t *testing.T) {
 		select $1, 'many ' || n, decode(repeat('00', 32), 'hex'), '{smpp}', '{192.0.2.0/24}', 'many' || n, 100, 10, 20 from generate_series(1, 60) n`, u.ID)
 	w.exec(`insert into smpp_binds (account, process, peer, mode, seen_at) select $1, 'p', '192.0.2.8:' || n, 'receiver', now() + interval '1 hour' from generate_series(1, 300) n`, key.ID)
 	pages := root.pages("/admin/smpp")
-	if len(pages) != 2 || strings.Count(pages[0].body, "192.0.2.8:") != bindsOnPage-1 || !strings.Contains(pages[0].body, "Only the first 200") || !strings.Contains(pages[1].body, "many 60") {
+	if len(pages) != 2 || strings.Count(pages[0].body, "192.0.2.8:") != 200-1 || !strings.Contains(pages[0].body, "Only the first 200") || !strings.Contains(pages[1].body, "many 60") {
 		t.Errorf("%d pages", len(pages))
 	}
 }

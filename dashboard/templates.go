@@ -6,6 +6,13 @@ import (
 	"html/template"
 	"sync"
 
+	"intumwa/dashboard/administration"
+	"intumwa/dashboard/develop"
+	"intumwa/dashboard/following"
+	"intumwa/dashboard/money"
+	"intumwa/dashboard/sending"
+	"intumwa/dashboard/settings"
+	"intumwa/dashboard/signin"
 	"intumwa/dashboard/web"
 )
 
@@ -19,7 +26,8 @@ var pages = sync.OnceValues(func() (*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return template.New("pages").Funcs(web.Functions).Funcs(template.FuncMap{
+	return template.New("pages").Funcs(web.Functions).Funcs(signin.Functions).Funcs(settings.Functions).Funcs(develop.Functions).Funcs(money.Functions).Funcs(sending.Functions).Funcs(following.Functions).
+		Funcs(administration.Functions).Funcs(template.FuncMap{
 		"asset": func(name string) (string, error) {
 			p, ok := all.paths[name]
 			if !ok {
@@ -27,8 +35,5 @@ var pages = sync.OnceValues(func() (*template.Template, error) {
 			}
 			return p, nil
 		},
-		"became": became, "gone": gone, "kilobytes": kilobytes, "factOf": factOf, "monthRows": monthRows, "bif": bif, "priceBIF": priceBIF, "lastDay": lastDay, "percentOf": percentOf,
-		"entryKind": entryKind, "localeOf": localeOf, "verificationOf": verificationOf, "verificationKind": verificationKind, "attemptOf": attemptOf, "lastOf": lastOf,
-		"reference": reference, "lines": printable, "device": deviceName, "likeness": likeness,
 	}).ParseFS(pageFiles, "layout/*.html", "pages/*.html")
 })

@@ -508,7 +508,7 @@ func (p *person) readsFigures(company int64) {
 	p.look("statement")
 	p.fill("threshold", "a few")
 	p.press("statement.threshold.save")
-	p.sees("statement.threshold.wrong", maxThreshold)
+	p.sees("statement.threshold.wrong", 1_000_000_000)
 	p.look("statement-wrong")
 	p.submit("statement.threshold.save", "flash.threshold", "threshold", "100000")
 	p.look("statement-low")

@@ -52,10 +52,10 @@ func turnOfBoth(v *Visit, companies *throttle.Turns, company int64, addresses *t
 	return func() { leaveCompany(); leaveAddress() }, nil
 }
 
-// download writes a response of any length. It ends with an error if the client reads nothing for some time, or less
+// Download writes a response of any length. It ends with an error if the client reads nothing for some time, or less
 // than the rate on average, or takes too long altogether: a download holds a turn. The time between two writes does
 // not count.
-type download struct {
+type Download struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
@@ -64,14 +64,14 @@ type download struct {
 }
 
 // NewDownload returns the response as a download.
-func NewDownload(v *Visit) *download {
-	d := &download{w: v.C.Writer, control: http.NewResponseController(v.C.Writer), patience: v.site.Patience, left: v.site.Patience}
+func NewDownload(v *Visit) *Download {
+	d := &Download{w: v.C.Writer, control: http.NewResponseController(v.C.Writer), patience: v.site.Patience, left: v.site.Patience}
 	d.end, _ = v.Ctx().Deadline()
 	return d
 }
 
 // Write implements io.Writer.
-func (d *download) Write(p []byte) (written int, err error) {
+func (d *Download) Write(p []byte) (written int, err error) {
 	for err == nil && written < len(p) {
 		part := p[written:min(len(p), written+downloadPart)]
 		var n int
@@ -85,10 +85,10 @@ func (d *download) Write(p []byte) (written int, err error) {
 }
 
 // Flush sends what is buffered.
-func (d *download) Flush() error { return d.paced(0, d.control.Flush) }
+func (d *Download) Flush() error { return d.paced(0, d.control.Flush) }
 
 // paced calls write with a deadline for size bytes.
-func (d *download) paced(size int, write func() error) error {
+func (d *Download) paced(size int, write func() error) error {
 	start := time.Now()
 	earned := time.Duration(size) * time.Second / downloadRate
 	deadline := start.Add(d.left + earned)
@@ -107,7 +107,7 @@ func (d *download) paced(size int, write func() error) error {
 type Served struct {
 	http.ResponseWriter
 
-	To  *download
+	To  *Download
 	Err error
 }
 
