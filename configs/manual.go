@@ -107,13 +107,14 @@ func zero(f reflect.StructField) string {
 	return "0"
 }
 
-// Manual are the tables of docs/configuration.md: a section each, with a row for every key.
+// Manual are the lists of docs/configuration.md: a section each, with a line for every key: its default and the first sentence
+// of its text. The sample has the whole text.
 func Manual() string {
 	var out strings.Builder
-	loose := heading(&out, "General", "")
+	general := heading(&out, "General", "")
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
 		if key := keyOf(f); key != "" && !isSection(key) {
-			loose(key, f)
+			general(key, f)
 		}
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
@@ -122,8 +123,8 @@ func Manual() string {
 			if isList(section) {
 				section, path = section.Elem(), key+"[]"
 			}
-			row := heading(&out, strings.ToUpper(key[:1])+key[1:], f.Tag.Get("text"))
-			manualSection(section, path, row)
+			line := heading(&out, strings.ToUpper(key[:1])+key[1:], f.Tag.Get("text"))
+			manualSection(section, path, line)
 		}
 	}
 	return out.String()
@@ -139,27 +140,35 @@ func isSection(key string) bool {
 	return false
 }
 
-// heading begins a section and returns the function that adds rows to its table.
+// heading begins a section and returns the function that adds lines to its list.
 func heading(out *strings.Builder, name, text string) func(path string, f reflect.StructField) {
 	fmt.Fprintf(out, "\n## %s\n\n", name)
 	if text != "" {
 		fmt.Fprintf(out, "%s\n\n", text)
 	}
-	out.WriteString("| key | default | |\n|---|---|---|\n")
 	return func(path string, f reflect.StructField) {
 		value := f.Tag.Get("default")
-		switch {
+		switch kind := f.Type.Kind(); {
 		case f.Tag.Get("required") != "":
 			value = "required"
-		case f.Type.Kind() == reflect.Map || f.Type.Kind() == reflect.Slice && value == "":
-			value = "none"
-		case value == "" && f.Type.Kind() == reflect.String:
-			value = "empty"
-		case value == "":
+		case value == "" && kind != reflect.Map && kind != reflect.Slice && kind != reflect.String:
 			value = zero(f)
 		}
-		fmt.Fprintf(out, "| `%s` | %s | %s |\n", path, strings.ReplaceAll(value, ",", ", "), words(f)+f.Tag.Get("text"))
+		if value != "" {
+			value = " (" + strings.ReplaceAll(value, ",", ", ") + ")"
+		}
+		fmt.Fprintf(out, "- `%s`%s: %s\n", path, value, words(f)+firstSentence(f.Tag.Get("text")))
 	}
+}
+
+// firstSentence ends before a full stop and a capital.
+func firstSentence(text string) string {
+	for i := range len(text) - 2 {
+		if text[i] == '.' && text[i+1] == ' ' && text[i+2] >= 'A' && text[i+2] <= 'Z' {
+			return text[:i+1]
+		}
+	}
+	return text
 }
 
 // words lists a key's permitted words, unless its text has them.
@@ -173,17 +182,17 @@ func words(f reflect.StructField) string {
 	return ""
 }
 
-func manualSection(section reflect.Type, path string, row func(path string, f reflect.StructField)) {
+func manualSection(section reflect.Type, path string, line func(path string, f reflect.StructField)) {
 	for _, f := range reflect.VisibleFields(section) {
 		key := keyOf(f)
 		switch {
 		case key == "":
 		case isList(f.Type):
-			manualSection(f.Type.Elem(), path+"."+key+"[]", row)
+			manualSection(f.Type.Elem(), path+"."+key+"[]", line)
 		case f.Type.Kind() == reflect.Struct && f.Type != tlsType:
-			manualSection(f.Type, path+"."+key, row)
+			manualSection(f.Type, path+"."+key, line)
 		default:
-			row(path+"."+key, f)
+			line(path+"."+key, f)
 		}
 	}
 }

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the generated files")
 // generatedBelow is the line of docs/configuration.md below which the page is generated.
 const generatedBelow = "<!-- below: go generate ./configs -->\n"
 
-// TestGenerated: the sample and the manual's tables match the keys.
+// TestGenerated: the sample and the manual's lists match the keys.
 func TestGenerated(t *testing.T) {
 	manual, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {

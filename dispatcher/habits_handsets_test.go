@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/profile"
 	"intumwa/inbound/handsets"
 	"intumwa/smpp"
 	"intumwa/tools/carriersim"
@@ -39,6 +40,26 @@ func TestHabitsThatNeedASetting(t *testing.T) {
 		t.Errorf("%d receipts are kept as texts from handsets", n)
 	}
 	w.clean(mno)
+}
+
+// TestHabitsOfTexts: packed septets and parts without the UDH bit are read with the carrier's key, UTF-8 without one.
+//
+// Source: rule carriers 7.6.
+func TestHabitsOfTexts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	packed, plain, hidden := w.carrier(carriersim.Options{Name: "packed"}), w.carrier(carriersim.Options{Name: "plain"}), w.carrier(carriersim.Options{Name: "hidden"})
+	w.start(
+		named("packed", packed, func(c *dispatcher.Carrier) { c.Inbound, c.Reading = profile.InboundPacked, smpp.Reading{Packed: true} }),
+		named("plain", plain),
+		named("hidden", hidden, func(c *dispatcher.Carrier) { c.Reading = smpp.Reading{HiddenUDH: true} }))
+	for carrier, c := range map[string]struct{ fate, want string }{"packed": {"82", "STOP"}, "plain": {"83", "ARRÊT"}, "hidden": {"84", "STOP ACME"}} {
+		w.send(note{to: w.number(c.fate), carrier: carrier})
+		w.until(c.want+" is kept", func() bool {
+			return w.text(`SELECT coalesce(string_agg(body, '' ORDER BY part_number), '') FROM inbound WHERE carrier = $1`, carrier) == c.want
+		})
+	}
+	w.clean(packed, plain, hidden)
 }
 
 // TestHabitOfTheSameTextTwice: a text that comes again after our answer is a new one; its handset is known in any form.

@@ -65,6 +65,9 @@ func TestHabitsOfReceipts(t *testing.T) {
 		{fate: "79", habit: "STOP with the UDH bit", source: "rule carriers 7.6", ends: "sent"},
 		{fate: "80", habit: "STOP with a damaged tail", source: "rule carriers 7.7", ends: "sent"},
 		{fate: "81", habit: "STOP from 079…", source: "rule carriers 7.9", ends: "sent"},
+		{fate: "82", habit: "STOP in packed septets", source: "rule carriers 7.6", ends: "sent"},
+		{fate: "83", habit: "ARRÊT in UTF-8", source: "rule carriers 7.6", ends: "sent"},
+		{fate: "84", habit: "parts without the UDH bit", source: "rule carriers 7.6", ends: "sent"},
 		{fate: "28", habit: "second segment undeliverable", source: "rule carriers 2.12", text: strings.Repeat("a", 200), ends: "failed", reason: "UNDELIV 011"},
 		{fate: "00", habit: "a receipt a segment", source: "rule carriers 2.12", text: strings.Repeat("a", 400), ends: "sent"},
 		{fate: "55", habit: "one segment's receipt missing: never sent early", source: "rule carriers 2.12", text: strings.Repeat("a", 200), ends: "pending"},
@@ -106,10 +109,10 @@ func TestHabitsOfReceipts(t *testing.T) {
 			t.Errorf("%s: %s in the end, want %s", h.habit, status, h.ends)
 		}
 	}
-	if n := w.count(`SELECT count(*) FROM inbound`); n != 5 { // the replies of 63 and 78 to 81
-		t.Errorf("%d messages from handsets are kept, want 5", n)
+	if n := w.count(`SELECT count(*) FROM inbound`); n != 9 { // the replies of 63 and 78 to 84, of which the last has two parts
+		t.Errorf("%d messages from handsets are kept, want 9", n)
 	}
-	w.until("it is counted", func() bool { return w.metric("intumwa_inbound_messages_total", "carrier", "lumitel") == 5 })
+	w.until("it is counted", func() bool { return w.metric("intumwa_inbound_messages_total", "carrier", "lumitel") == 9 })
 	w.until("those that are final are counted", func() bool { return w.metric("intumwa_messages_final_total", "carrier", "lumitel") == float64(final) })
 	if st := mno.Stats(); st.Discarded > 0 || st.Redelivered > 0 {
 		t.Errorf("%d receipts were refused, %d delivered again", st.Discarded, st.Redelivered)

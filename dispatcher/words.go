@@ -39,7 +39,7 @@ func (v *words) note(w *linkWorker, state string, now time.Time) {
 	v.mu.Unlock()
 	w.metrics.unknownStates.WithLabelValues(w.carrier.name, word).Inc()
 	if n, due := seldom.Due(now); due {
-		w.log.Warn("receipts have a state without a meaning; the deadline decides about their messages, unless receipt_states says what it means",
+		w.log.Warn("receipts have an unknown state; the deadline decides about their messages, unless receipt_states says what it means",
 			"event", "receipt_state_unknown", "carrier", w.carrier.name, "link", w.link, "state", word, "set", "receipt_states: {"+word+": sent|failed|none}", "count", n)
 	}
 }

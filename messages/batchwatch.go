@@ -60,7 +60,7 @@ func FinishedBatches(ctx context.Context, tx pgx.Tx, companies []int64) ([]Finis
 		return f, err
 	}, `
 		WITH maybe AS MATERIALIZED (
-			SELECT w.batch_id, (SELECT max(m.id + 0) FROM messages m WHERE m.batch_id = w.batch_id AND m.status = 0) AS pending FROM ( -- + 0: not by the index of id
+			SELECT w.batch_id, (SELECT max(m.id + 0) FROM messages m WHERE m.batch_id = w.batch_id AND m.status = 0) AS pending FROM ( -- + 0: by messages_batch, 3 pages; by the index of id it may read all (8,248 pages of 200,000 messages)
 				SELECT w.batch_id FROM batch_watches w JOIN batches b ON b.id = w.batch_id AND b.awaited = 0
 				WHERE NOT w.told AND NOT EXISTS (SELECT FROM messages m WHERE m.id = w.pending AND m.status = 0)
 				ORDER BY w.batch_id LIMIT $1) w

@@ -110,10 +110,6 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 		if err != nil {
 			return act{}, err
 		}
-		after, err := in.companies().SetCompany(ctx, id, to.CompanyChange)
-		if err != nil {
-			return act{}, err
-		}
 		settings := func(c accounts.Company) (s Settings, err error) {
 			s = Settings{Company: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, Bounds: BoundsOf(c.Limits), QuietHours: c.QuietHours}
 			s.LowBalance, err = billing.Thresholds(ctx, in.Tx, sms.CompanyID(id))
@@ -123,16 +119,22 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 		if err == nil && to.LowBalance != nil {
 			err = billing.SetThresholds(ctx, in.Tx, sms.CompanyID(id), *to.LowBalance...)
 		}
-		if err == nil {
-			is, err = settings(after)
-		}
+		bodies := ""
 		if err == nil && to.Bodies != nil {
 			var kept *time.Duration
 			kept, err = retention.SetBodyRule(ctx, in.Tx, sms.CompanyID(id), *to.Bodies)
-			was.Bodies, is.Bodies = BodiesText(kept), BodiesText(*to.Bodies)
-			if err == nil && was.Bodies != is.Bodies {
+			was.Bodies, bodies = BodiesText(kept), BodiesText(*to.Bodies)
+			if err == nil && was.Bodies != bodies {
 				err = exports.Withdraw(ctx, in.Tx, sms.CompanyID(id))
 			}
+		}
+		var after accounts.Company
+		if err == nil { // after the rest: it writes letters
+			after, err = in.companies().SetCompany(ctx, id, to.CompanyChange)
+		}
+		if err == nil {
+			is, err = settings(after)
+			is.Bodies = bodies
 		}
 		done := on("company.set", "company", id, id, was, is)
 		done.reason = to.Reason

@@ -9,6 +9,7 @@
 #   PACKAGES='./smpp/...'   only these
 #   TESTFLAGS='-v -run X'   passed to go test
 #   PREVIOUS=v1.2.0         the release that the upgrade story starts from
+#   LOCK_ORDER=/tmp/locks   keeps there in which order transactions locked tables
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -52,7 +53,7 @@ step() {
 }
 
 # A clone in another folder shares the build cache: no compiled package contains its folder.
-export GOFLAGS="${GOFLAGS:-} -trimpath"
+export GOFLAGS="${GOFLAGS:-} -trimpath -tags=lockorder"
 step scripts/lint.sh
 step scripts/vulnerabilities.sh
 export FSYNC=off # no test crashes the machine
@@ -60,9 +61,14 @@ step scripts/servers.sh start "$dir"
 # shellcheck source=/dev/null
 . "$dir/servers.env"
 export INTUMWA_TEST_DATABASE_URL=$DATABASE_URL INTUMWA_TEST_REDIS_URL=$REDIS_URL
+export LOCK_ORDER=${LOCK_ORDER:-$dir/lock-order}
+mkdir -p "$LOCK_ORDER"
 export GORACE=atexit_sleep_ms=0 # otherwise a test binary sleeps for a second at exit
 # The slowest packages start first. A failure ends only its package, so all
 # failures are seen. The linter has run go vet.
 # shellcheck disable=SC2086 # both are lists of words
 step go test -race -vet=off -ldflags='-s -w' -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout "$timeout" ${TESTFLAGS:-} \
 	${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./cmd/intumwa ./api ./webhooks ./intake ./deployments ./messages ./...}
+whole=true
+[ -z "${PACKAGES:-}${TESTFLAGS:-}" ] || whole=false
+step go test -race -vet=off -ldflags='-s -w' -count=1 ./internal/lockorder -run '^TestOrder$' -args -found="$LOCK_ORDER" -whole="$whole"

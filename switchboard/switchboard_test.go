@@ -229,9 +229,9 @@ func TestStop(t *testing.T) {
 				return
 			}
 			_, behind, _ := strings.Cut(c.text, " ")
-			w.takes(from(number, c.to, "start "+behind))
-			if got := w.optOuts(); len(got) != 0 {
-				t.Errorf("after START %v", got)
+			w.takes(from(number, c.to, "start "+behind), from("25779000002", c.to, c.text)) // together
+			if got := w.optOuts(); !slices.Equal(got, []string{strings.Replace(c.want[0], number, "25779000002", 1)}) {
+				t.Errorf("after START, and another's STOP, %v", got)
 			}
 		})
 	}

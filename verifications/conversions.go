@@ -93,6 +93,7 @@ type Feedback struct {
 func (s *Store) Report(ctx context.Context, tx pgx.Tx, f Feedback) error {
 	var first bool
 	var day time.Time
+	// xmax is 0 in a row that was inserted, not updated.
 	err := tx.QueryRow(ctx, `INSERT INTO feedback AS f (message_id, company_id, day, carrier, block, converted)
 		SELECT $1, $2, `+dayOf(`$3::timestamptz`)+`, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM verifications v
 			WHERE v.phone_number = $7 AND v.company_id = $2 AND (v.message = $8 OR $8 = ANY(v.earlier)))

@@ -186,16 +186,16 @@ func obscure(ctx context.Context, tx pgx.Tx, deliveries []named, by string) erro
 	for i, d := range deliveries {
 		companies[i], ids[i] = d.Company, d.ID
 	}
+	if _, err := tx.Exec(ctx, `
+		UPDATE webhook_deliveries d SET phone_number = $3, labels = NULL, callback = split_part(callback, ' ', 1), attempts = `+withoutAnswers+`
+		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id`, companies, ids, by); err != nil {
+		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
+	}
 	if err := lockReaders(ctx, tx, companies); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `UPDATE events d SET phone_number = $3, labels = NULL
 		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id AND d.data IS NULL`, companies, ids, by); err != nil {
-		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
-	}
-	if _, err := tx.Exec(ctx, `
-		UPDATE webhook_deliveries d SET phone_number = $3, labels = NULL, callback = split_part(callback, ' ', 1), attempts = `+withoutAnswers+`
-		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id`, companies, ids, by); err != nil {
 		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
 	}
 	return nil

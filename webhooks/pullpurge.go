@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// purgeEvents deletes at most $2 old events from blocks $3 to before $4, and notes for each company how far its consumers
+// purgeEvents deletes at most $2 old events from blocks $3 to before $4 (purgeDelivered says why by block), and notes for each company how far its consumers
 // have missed some. An event without a position was in front of all of them. Events of a company whose row is locked wait for the next day.
 const purgeEvents = `
 	WITH old AS MATERIALIZED (

@@ -45,7 +45,7 @@ const purgeDelivered = `
 		WHERE ctid >= format('(%s,0)', $3::bigint)::tid AND ctid < format('(%s,0)', $4::bigint)::tid AND at < now() - $1::interval LIMIT $2))`
 
 // purgeStatements delete at most $2 old deliveries each, by index: those given up, and those that wait for an inactive
-// endpoint.
+// endpoint. DELETE has no LIMIT: the rows are found first, and deleted by their addresses (ctid).
 var purgeStatements = []string{
 	`DELETE FROM webhook_undelivered WHERE ctid = ANY(ARRAY(
 		SELECT ctid FROM webhook_undelivered WHERE due = 'infinity' AND at < now() - $1::interval ORDER BY at LIMIT $2))`,

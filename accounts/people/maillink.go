@@ -196,10 +196,10 @@ func (a *SignIn) ChangePassword(ctx context.Context, s Session, present, passwor
 		return err
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `update users set password_hash = $2 where id = $1`, s.User.ID, hash); err != nil {
+		if _, err := tx.Exec(ctx, `delete from mail_links where email = $1 and purpose = $2`, s.User.Email, linkPassword); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `delete from mail_links where email = $1 and purpose = $2`, s.User.Email, linkPassword); err != nil {
+		if _, err := tx.Exec(ctx, `update users set password_hash = $2 where id = $1`, s.User.ID, hash); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `delete from sessions where user_id = $1 and id <> $2`, s.User.ID, s.ID); err != nil {

@@ -109,12 +109,13 @@ func (a *Store) SetUser(ctx context.Context, id int64, change UserChange) (befor
 				disabled_at = case when coalesce($4, disabled_at is not null) then coalesce(disabled_at, now()) end
 			where id = $1 returning `+userColumns, id, change.Demote, void, change.Disabled)
 		if err == nil && change.Reset {
-			if _, err = tx.Exec(ctx, voidSecondFactor, id); err == nil {
-				err = letter.WriteUser(ctx, tx, letter.Reset, id, nil)
-			}
+			_, err = tx.Exec(ctx, voidSecondFactor, id)
 		}
 		if err == nil {
 			err = (&Sessions{tx}).EndSessions(ctx, id, 0)
+		}
+		if err == nil && change.Reset {
+			err = letter.WriteUser(ctx, tx, letter.Reset, id, nil)
 		}
 		return err
 	})

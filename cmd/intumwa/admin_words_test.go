@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCarrierWords: states of receipts without a meaning are listed with the line that gives them one; others are not.
+// TestCarrierWords: unknown states of receipts are listed with the line that gives them a meaning; others are not.
 func TestCarrierWords(t *testing.T) {
 	s := newAdmin(t)
 	for id, state := range []string{"BUFFRED", "BUFFRED", "ENROUTE", "DELIVRD", "12"} {

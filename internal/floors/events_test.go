@@ -29,20 +29,22 @@ type logEvent struct {
 var (
 	eventKey = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	// sought matches the log keys that a runbook or an alert searches for.
-	sought = regexp.MustCompile(`(?:\blog -\d+[a-z]+ '?|log for |log: |log line )([a-z]+_[a-z_]*(?:\|[a-z]+_[a-z_]*)*)`)
+	sought = regexp.MustCompile("(?:\\blog -\\d+[a-z]+ '?|log for |log: |log line `?)([a-z]+_[a-z_]*(?:\\|[a-z]+_[a-z_]*)*)")
 )
 
 // TestEvents: every log line at level info or above has an event key, each key has one text, docs/events.md lists
-// exactly these events, runbooks search for no others, and each event at level error has a runbook.
+// exactly these events by the pages that search for them, pages search for no others, and each event at level error has a page.
 func TestEvents(t *testing.T) {
 	all := events(t)
-	pages := map[string][]string{} // runbooks that search for an event
+	pages := map[string][]string{} // the events that a page searches for
+	explained := map[string]bool{}
 	runbooks, _ := filepath.Glob("../../docs/runbooks/*.md")
+	manual, _ := filepath.Glob("../../docs/*.md")
 	rules, _ := filepath.Glob("../../deployments/prometheus/rules/*.yaml")
 	if len(runbooks) == 0 || len(rules) == 0 {
 		t.Fatalf("%d runbooks, %d files of rules", len(runbooks), len(rules))
 	}
-	for _, file := range append(runbooks, rules...) {
+	for _, file := range slices.Concat(runbooks, manual, rules) {
 		page, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -61,22 +63,33 @@ func TestEvents(t *testing.T) {
 		}
 		for key := range all {
 			looksFor := func(word string) bool { return strings.HasPrefix(key, word) }
-			if strings.Contains(key, "_") && strings.Contains(string(page), "`"+key+"`") || slices.ContainsFunc(words, looksFor) {
-				name := strings.TrimSuffix(filepath.Base(file), ".md")
-				pages[key] = append(pages[key], name)
+			named := strings.Contains(key, "_") && strings.Contains(string(page), "`"+key+"`") && slices.Contains(runbooks, file)
+			if named || slices.ContainsFunc(words, looksFor) {
+				link := strings.TrimPrefix(file, "../../docs/")
+				pages[link], explained[key] = append(pages[link], key), true
 			}
 		}
 	}
 	var list strings.Builder
+	list.WriteString("\n## With a page\n\n")
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		slices.Sort(pages[page])
+		fmt.Fprintf(&list, "- [%s](%s): `%s`\n", strings.TrimSuffix(path.Base(page), ".md"), page, strings.Join(pages[page], "`, `"))
+	}
 	for _, level := range []string{"error", "warn", "info"} {
-		fmt.Fprintf(&list, "\n### %s\n\n", level)
+		var lines strings.Builder
 		for _, key := range slices.Sorted(maps.Keys(all)) {
-			if worst(all[key].levels) == level {
-				if level == "error" && len(pages[key]) == 0 {
-					t.Errorf("no runbook has the event %s, which is an error: an operator has to act", key)
-				}
-				list.WriteString(line(key, all[key].text, pages[key]))
+			switch {
+			case worst(all[key].levels) != level, explained[key]:
+			case level == "error":
+				t.Errorf("no page has the event %s, which is an error: an operator has to act", key)
+			default:
+				text, _, _ := strings.Cut(all[key].text, ";")
+				fmt.Fprintf(&lines, "- `%s`: %s\n", key, text)
 			}
+		}
+		if lines.Len() > 0 {
+			fmt.Fprintf(&list, "\n## Without a page: %s\n\n%s", level, lines.String())
 		}
 	}
 	const name, begin, end = "../../docs/events.md", "<!-- events -->\n", "\n<!-- end of events -->\n"
@@ -96,21 +109,6 @@ func TestEvents(t *testing.T) {
 	case old != list.String():
 		t.Error("docs/events.md does not list the events of the source: go test ./internal/floors -run TestEvents -update-events")
 	}
-}
-
-// line is an item of the list: the key, which leads to the first runbook, the text up to its semicolon, and the other
-// runbooks.
-func line(key, text string, runbooks []string) string {
-	text, _, _ = strings.Cut(text, ";")
-	key = "`" + key + "`"
-	for i, name := range runbooks {
-		if i == 0 {
-			key = fmt.Sprintf("[%s](runbooks/%s.md)", key, name)
-		} else {
-			text += fmt.Sprintf(" ([%s](runbooks/%s.md))", name, name)
-		}
-	}
-	return fmt.Sprintf("- %s: %s\n", key, text)
 }
 
 // worst is the highest of an event's levels.

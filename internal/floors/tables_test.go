@@ -1,8 +1,11 @@
 package floors
 
 import (
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -46,6 +49,25 @@ func TestStatusHasOneWriter(t *testing.T) {
 		if owner == lookup {
 			t.Errorf("%s owns %s", lookup, table)
 		}
+	}
+}
+
+// TestSchemaPage: docs/schema.md has each table in one area, and no other.
+func TestSchemaPage(t *testing.T) {
+	root, page, _ := ourPlan(t)
+	tables, err := ParseTables(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := os.ReadFile(filepath.Join(root, "docs/schema.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, areas, _ := strings.Cut(string(schema), "## Tables by area")
+	areas, _, _ = strings.Cut(areas, "\n## ")
+	there, listed := slices.Sorted(maps.Keys(tables.Owner)), slices.Sorted(slices.Values(quoted(areas)))
+	if !slices.Equal(there, listed) {
+		t.Errorf("the tables are %v, docs/schema.md has %v", there, listed)
 	}
 }
 

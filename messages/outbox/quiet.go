@@ -62,6 +62,9 @@ const (
 
 // PutOff postpones those of messages, by id, that belong to batches and were never tried to the end of their companies'
 // quiet hours, and returns how many. It does not affect messages in flight, or begun before.
+//
+// The zero keeps the planner from the lane's index: with a plan from an empty outbox, one call read 10,800 pages of 300,000
+// messages instead of 33.
 func (s *Store) PutOff(ctx context.Context, quiet Quiet, ids []int64) (int64, error) {
 	companies, until, otherwise := quiet.args()
 	tag, err := s.pool.Exec(ctx, `

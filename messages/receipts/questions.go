@@ -144,8 +144,8 @@ type Refusal struct {
 	At        time.Time
 }
 
-// Refuse deletes, for each refusal, the oldest unanswered copy of its segment from before it. The caller holds the
-// carrier's lock.
+// Refuse deletes, for each refusal, the oldest unanswered copy of its segment from before it: by its address (ctid), because
+// the table has no key. The caller holds the carrier's lock.
 func Refuse(ctx context.Context, tx pgx.Tx, carrier string, refusals []Refusal) error {
 	n := len(refusals)
 	if n == 0 {

@@ -116,8 +116,9 @@ func distinct[T int32 | string](list []T) []T {
 	return slices.Compact(list)
 }
 
-// rowColumns are the columns of a row c of segments for read. A purge, and a mark of another carrier's, change rows without
-// the carrier's lock: a statement that finds a row by its address (ctid) also compares its message.
+// rowColumns are the columns of a row c of segments for read. The table has no key: a statement finds a row by its address
+// (ctid). It also compares the message, because a purge, and a mark of another carrier's, change rows without the carrier's
+// lock.
 const rowColumns = `c.ctid::text, c.message_id, c.segment, c.total, c.handset, c.link, c.key, c.submitted_at, coalesce(c.state, 0), c.key LIKE '?%'`
 
 // read adds the rows of a queued query to the known ones.

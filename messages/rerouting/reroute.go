@@ -132,7 +132,8 @@ func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 }
 
 // Readdress hands unclaimed messages of one carrier, by id, to another and returns how many. They leave the queue. A
-// message stays if a carrier may have a segment of it.
+// message stays if a carrier may have a segment of it. The empty string is for the planner, as in claimByID: without it,
+// 5,000 of 100,000 messages take 5.5 s instead of 0.03.
 func (s *Store) Readdress(ctx context.Context, ids []int64, from string, to To) (int64, error) {
 	return s.hand(ctx, to, `NULL`, `w.message_id = ANY($2) AND w.carrier || '' = $3 AND NOT `+receipts.MayHave("w.message_id"), ids, from)
 }

@@ -171,9 +171,9 @@ func ruledAgain(ctx context.Context, tx pgx.Tx, life time.Duration) (purged int6
 	if len(step.leaving) == 0 && next == at { // the usual case
 		return 0, false, nil
 	}
-	if purged, err = step.blank(ctx, tx); err != nil {
+	if _, err = tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET up_to = excluded.up_to`, ruledAt, next); err != nil {
 		return 0, false, err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET up_to = excluded.up_to`, ruledAt, next)
+	purged, err = step.blank(ctx, tx)
 	return purged, full, err
 }

@@ -22,12 +22,9 @@ const (
 
 // obscure removes the numbers of a step's messages. Their rows stay, for the audit and the counts.
 func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error) {
-	if done, err = obscure(ctx, tx, p.leaving, obscureNumbers); err != nil {
-		return done, err
-	}
 	b := &pgx.Batch{}
 	p.pass(b)
-	return done, tx.SendBatch(ctx, b).Close()
+	return obscure(ctx, tx, p.leaving, obscureNumbers, b)
 }
 
 // The statements that obscure the numbers of the messages $1; the second one erases the texts and references too.
@@ -36,13 +33,14 @@ const (
 	eraseAll       = `UPDATE messages SET phone_number = ` + obscured + `, body = '', secret = NULL, client_reference = NULL WHERE id = ANY($1) AND ` + plainNumber
 )
 
-// obscure removes the numbers of final messages wherever they are, with one of the statements above. The caller has
-// locked the filters.
-func obscure(ctx context.Context, tx pgx.Tx, ids []int64, statement string) (done int64, err error) {
+// obscure removes the numbers of final messages wherever they are, with one of the statements above, and runs the
+// statements of passed. The caller has locked the filters.
+func obscure(ctx context.Context, tx pgx.Tx, ids []int64, statement string, passed *pgx.Batch) (done int64, err error) {
 	b := &pgx.Batch{}
 	b.Queue(forgetReferences, ids)
-	receipts.QueueObscure(b, ids)
 	changed(b.Queue(statement, ids), &done)
+	receipts.QueueObscure(b, ids)
+	b.QueuedQueries = append(b.QueuedQueries, passed.QueuedQueries...)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil || done == 0 {
 		return done, err
 	}
@@ -87,7 +85,7 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 				final = append(final, ref.ID)
 			}
 		}
-		done.Messages, err = obscure(ctx, tx, final, eraseAll)
+		done.Messages, err = obscure(ctx, tx, final, eraseAll, &pgx.Batch{})
 		done.Pending = int64(len(ids)) - done.Messages
 		return err
 	})

@@ -56,7 +56,6 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 		SELECT company_id, count(*), sum(messages), sum(segments), sum(purge_mark(ref, segments)) FROM request GROUP BY company_id ORDER BY company_id
 		ON CONFLICT (company_id) DO UPDATE SET requests = p.requests + excluded.requests, messages = p.messages + excluded.messages,
 			segments = p.segments + excluded.segments, mark = p.mark + excluded.mark`, p.leaving)
-	receipts.QueuePurge(b, p.leaving)
 	b.Queue(`DELETE FROM sent_on WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(forgetReferences, p.leaving)
@@ -66,6 +65,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 		}
 		return nil
 	})
+	receipts.QueuePurge(b, p.leaving)
 	b.Queue(`DELETE FROM batches WHERE id = ANY($1)`, p.batches)
 	p.pass(b)
 	b.Queue(`UPDATE sweeps SET up_to = least((SELECT up_to FROM sweeps WHERE name = $1), (SELECT message_id - 1 FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 1))

@@ -29,7 +29,8 @@ import (
 //	68 TLVs under 0         69 text under 0         70 long names           71 equals signs
 //	72 digits               73 0x                   74 little-endian TLVs   75 message_state 0
 //	76 another id in a TLV  77 FAILED               78 STOP under 0x04      79 STOP under 0x40
-//	80 STOP, damaged tail   81 STOP from 079…
+//	80 STOP, damaged tail   81 STOP from 079…       82 STOP in septets      83 ARRÊT in UTF-8
+//	84 no UDH bit
 type Fate struct {
 	Digits string `json:"digits"` // the last two digits of the recipient
 	Name   string `json:"name"`   // unique, lower case

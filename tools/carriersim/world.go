@@ -93,8 +93,12 @@ func odd(o Oddities, form ReceiptForm) []notice {
 	return styled(Delivered, ReceiptStyle{Form: form, Oddities: o})
 }
 
-func answers(s said) []notice {
-	return append(slices.Clone(delivered), notice{kind: noticeAnswer, said: &s})
+func answers(texts ...said) []notice {
+	notices := slices.Clone(delivered)
+	for i := range texts {
+		notices = append(notices, notice{kind: noticeAnswer, said: &texts[i]})
+	}
+	return notices
 }
 
 // Fates of carriers and handsets that do what SMPP does not say.
@@ -113,4 +117,7 @@ var oddScripts = []script{
 	{Fate: Fate{"79", "STOP with the UDH bit", "Delivered, and the handset sends STOP with esm_class 0x40, without a UDH.", "sent"}, notices: answers(said{text: "STOP", esmClass: 0x40})},
 	{Fate: Fate{"80", "STOP with a damaged tail", "Delivered, and the handset sends STOP before a TLV that is cut short.", "sent"}, notices: answers(said{text: "STOP", tail: []byte{0x14, 0x01, 0, 50, 1, 2, 3}})},
 	{Fate: Fate{"81", "STOP from 079…", "Delivered, and the handset sends STOP; its number is written as people dial it.", "sent"}, notices: answers(said{text: "STOP.Murakoze", trunk: true})},
+	{Fate: Fate{"82", "STOP in packed septets", "Delivered, and the handset sends STOP; data_coding 0 is eight septets in seven bytes.", "sent"}, notices: answers(said{text: "\x53\xEA\x13\x0A"})},
+	{Fate: Fate{"83", "ARRÊT in UTF-8", "Delivered, and the handset sends ARRÊT in UTF-8, with data_coding 0.", "sent"}, notices: answers(said{text: "ARRÊT"})},
+	{Fate: Fate{"84", "parts without the UDH bit", "Delivered, and the handset sends STOP ACME in two parts with a UDH and esm_class 0.", "sent"}, notices: answers(said{text: "\x05\x00\x03\x2A\x02\x01STOP"}, said{text: "\x05\x00\x03\x2A\x02\x02 ACME"})},
 }
