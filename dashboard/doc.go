@@ -20,7 +20,7 @@
 //   - Changes that the audit log has are methods of package operations. ps.By(v) performs them, and limits their number per
 //     quarter of an hour.
 //   - Lists: v.Parameters reads the filter, web.List reads a page of rows, and the parts "pages" and "listed" link to the
-//     next page. To download a list, web.Export streams its rows; web.Cell writes text from outside.
+//     next page. To download a list, web.Export streams its rows; texts.Cell writes text from outside.
 //   - The company's id comes from the tenant, never from a URL or a form. attack_test.go tries another company's ids.
 //   - v.KeepSecret stores a secret that is shown once, in the transaction that creates it. The next page reads it with
 //     v.TakeOnce. A page whose forms return to it stores it again.

@@ -18,6 +18,7 @@ import (
 	"intumwa/messages/lookup"
 	"intumwa/messages/statistics"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // messagesPage is a list of messages and its filter.
@@ -215,7 +216,7 @@ func (ps *Pages) ExportMessages(v *web.Visit, t web.Tenant) error {
 		if m.BatchULID != nil {
 			batch = m.BatchULID.String()
 		}
-		return []string{m.ULID.String(), web.CellTime(&m.CreatedAt), m.Number.Digits(), web.Cell(m.Sender), v.Lang.T("status." + m.Status.String()),
-			strconv.Itoa(m.Segments), web.Cell(m.Carrier), batch, web.CellTime(m.SentAt), web.CellTime(m.FailedAt), web.Cell(m.FailureReason), web.Cell(m.Body), web.Cell(m.Reference), web.Cell(m.CostCenter)}
+		return []string{m.ULID.String(), texts.CellTime(&m.CreatedAt), m.Number.Digits(), texts.Cell(m.Sender), v.Lang.T("status." + m.Status.String()),
+			strconv.Itoa(m.Segments), texts.Cell(m.Carrier), batch, texts.CellTime(m.SentAt), texts.CellTime(m.FailedAt), texts.Cell(m.FailureReason), texts.Cell(m.Body), texts.Cell(m.Reference), texts.Cell(m.CostCenter)}
 	})
 }

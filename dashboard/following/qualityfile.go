@@ -59,7 +59,7 @@ func (ps *Pages) qualityFile(v *web.Visit, t web.Tenant, filter statistics.Quali
 			if more != nil {
 				cells = append(cells, strconv.FormatInt(int64(q.Company), 10))
 			}
-			cells = append(cells, web.Cell(q.Carrier), web.Cell(q.Sender), v.Lang.T(texts.MessageKinds[q.Kind]), v.Lang.T(channelTexts[q.Channel]), web.Cell(q.CostCenter))
+			cells = append(cells, texts.Cell(q.Carrier), texts.Cell(q.Sender), v.Lang.T(texts.MessageKinds[q.Kind]), v.Lang.T(channelTexts[q.Channel]), texts.Cell(q.CostCenter))
 			for _, n := range []int64{q.Accepted(), q.Sent, q.Failed, q.Because(submission.ReasonExpired), q.AtCarrier, q.Waiting, q.Segments, q.Credits} {
 				cells = append(cells, strconv.FormatInt(n, 10))
 			}
@@ -92,7 +92,7 @@ func qualityCells(v *web.Visit, q *statistics.Quality) []string {
 	for _, r := range q.Reasons {
 		reasons = append(reasons, r.Reason+": "+strconv.FormatInt(r.Messages, 10))
 	}
-	return append(cells, web.Cell(strings.Join(reasons, "; ")))
+	return append(cells, texts.Cell(strings.Join(reasons, "; ")))
 }
 
 // eachQuality reads the counts of the filter's days in parts, each in a turn of its own.

@@ -8,6 +8,7 @@ import (
 
 	"intumwa/dashboard/web"
 	"intumwa/inbound/handsets"
+	"intumwa/texts"
 )
 
 // ofAll selects, in the filter, the entries for all senders of the company.
@@ -113,7 +114,7 @@ func (ps *Pages) ExportOptOuts(v *web.Visit, t web.Tenant) error {
 	}
 	heads := v.Lang.Texts("csv.number", "csv.sender", "optouts.by", "csv.time")
 	return web.Export(v, t, "opt-outs", heads, list, func(e *handsets.OptOut) []string {
-		return []string{e.Number.Digits(), web.Cell(e.Sender), v.Lang.T(sourceTexts[e.Source]), web.CellTime(&e.CreatedAt)}
+		return []string{e.Number.Digits(), texts.Cell(e.Sender), v.Lang.T(sourceTexts[e.Source]), texts.CellTime(&e.CreatedAt)}
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"intumwa/dashboard/web"
 	"intumwa/inbound/handsets"
+	"intumwa/texts"
 )
 
 // Received is GET /received: MO messages to the company.
@@ -44,9 +45,9 @@ func (ps *Pages) ExportReceived(v *web.Visit, t web.Tenant) error {
 	return web.Export(v, t, "received", heads, list, func(m *handsets.Message) []string {
 		text := ""
 		if m.Body != nil {
-			text = web.Cell(*m.Body)
+			text = texts.Cell(*m.Body)
 		}
-		return []string{strconv.FormatInt(m.ID, 10), web.CellTime(&m.At), web.Cell(strings.TrimPrefix(m.From, "+")), web.Cell(strings.TrimPrefix(m.To, "+")),
-			web.Cell(m.Carrier), text}
+		return []string{strconv.FormatInt(m.ID, 10), texts.CellTime(&m.At), texts.Cell(strings.TrimPrefix(m.From, "+")), texts.Cell(strings.TrimPrefix(m.To, "+")),
+			texts.Cell(m.Carrier), text}
 	})
 }

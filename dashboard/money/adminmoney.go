@@ -14,6 +14,7 @@ import (
 	"intumwa/operations"
 	"intumwa/reports"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // moneyPage is the carriers' invoices of a month, their tariffs and the price of all companies.
@@ -79,7 +80,7 @@ func (ps *Pages) ExportDifference(v *web.Visit) error {
 	t := web.Tenant{User: v.Session.User, Company: accounts.Company{ID: v.Session.User.ID}} // whose turn the download takes
 	return v.Export(t, "invoice-"+month.Format(monthFormat), reports.DifferenceHeads, func(row func(...string) error) error {
 		return ps.Rooms.Statistics.EachDiscrepancy(v.Ctx(), filter, v.InTurn, func(m *statistics.Discrepancy) error {
-			return row(strconv.FormatInt(m.MessageID, 10), m.ULID.String(), strconv.FormatInt(int64(m.Company), 10), web.CellTime(&m.AcceptedAt), web.Cell(m.Carrier),
+			return row(strconv.FormatInt(m.MessageID, 10), m.ULID.String(), strconv.FormatInt(int64(m.Company), 10), texts.CellTime(&m.AcceptedAt), texts.Cell(m.Carrier),
 				m.Status.String(), strconv.FormatBool(m.Test), strconv.FormatInt(m.Accepted, 10), strconv.FormatInt(m.Charged, 10))
 		})
 	})

@@ -102,7 +102,7 @@ func sendMonth(v *web.Visit, t web.Tenant, p monthPage) error {
 	heads := v.Lang.Texts("month.line", "csv.carrier", "month.kind", "statement.from", "statement.to", "month.messages", "statement.amount", "month.price", "month.amount")
 	return v.Export(t, "month-"+p.From.Format(monthFormat), heads, func(row func(...string) error) error {
 		for _, l := range p.rows(v.Lang) {
-			if err := row(l.Text, web.Cell(l.Carrier), l.Kind, l.From.Format(time.DateOnly), l.To.AddDate(0, 0, -1).Format(time.DateOnly), l.Messages,
+			if err := row(l.Text, texts.Cell(l.Carrier), l.Kind, l.From.Format(time.DateOnly), l.To.AddDate(0, 0, -1).Format(time.DateOnly), l.Messages,
 				strconv.FormatInt(l.Credits, 10), v.Lang.CSVDecimal(priceCell(l.Price)), v.Lang.CSVDecimal(l.Amount.String())); err != nil {
 				return err
 			}

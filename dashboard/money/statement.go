@@ -137,8 +137,8 @@ func (ps *Pages) ExportStatement(v *web.Visit, t web.Tenant) error {
 	return v.Export(t, "statement", heads, func(row func(...string) error) error {
 		for e, err := range ps.Rooms.Statements.Entries(v.Ctx(), t.CompanyID(), filter, v.InTurn) {
 			if err == nil {
-				err = row(web.CellTime(&e.At), v.Lang.T(texts.EntryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
-					reference(e.Ref), web.Cell(e.Note))
+				err = row(texts.CellTime(&e.At), v.Lang.T(texts.EntryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
+					reference(e.Ref), texts.Cell(e.Note))
 			}
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"intumwa/intake"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 type previewMessage struct {
@@ -88,9 +89,9 @@ func (ps *Pages) ExportLines(v *web.Visit, t web.Tenant, made *campaigns.Campaig
 		case r.Repeated:
 			return v.Lang.T("draft.line.repeated")
 		case r.Fault == "":
-			return web.Cell(v.Lang.T("draft.line.blank", strings.Join(r.Blanks(), ", ")))
+			return texts.Cell(v.Lang.T("draft.line.blank", strings.Join(r.Blanks(), ", ")))
 		}
-		return web.Cell(r.Fault)
+		return texts.Cell(r.Fault)
 	})
 }
 

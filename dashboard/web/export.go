@@ -92,6 +92,3 @@ func Export[T any](v *Visit, t Tenant, what string, heads []string, list func(be
 		}
 	})
 }
-
-// Cell and cellTime are the cells of a file.
-var Cell, CellTime = texts.Cell, texts.CellTime
