@@ -192,7 +192,7 @@ func (ps *Pages) AddCredits(v *web.Visit) error {
 	}
 	note := f.Name("note")
 	var once [16]byte
-	_, _ = hex.Decode(once[:], []byte(f.FormKey())) // hexadecimal, as formKey checks
+	_, _ = hex.Decode(once[:], []byte(f.FormKey())) // hexadecimal, as FormKey checks
 	if !f.OK() {
 		return ps.AdminCompany(v)
 	}

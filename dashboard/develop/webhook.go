@@ -35,7 +35,7 @@ type optionalEvent struct {
 	On         bool
 }
 
-// onceContent is what keepOnce passes from a page to the next, which shows it once.
+// onceContent is what KeepOnce passes from a page to the next, which shows it once.
 type onceContent struct {
 	Secret string               `json:"secret,omitempty"` // a new one
 	Test   *webhooks.TestResult `json:"test,omitempty"`   // the latest

@@ -70,7 +70,7 @@ type Tenant struct {
 // CompanyID returns the id for look-ups.
 func (t Tenant) CompanyID() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
 
-// InCompany is signedIn for users with a company. Users without one are redirected to create it.
+// InCompany is SignedIn for users with a company. Users without one are redirected to create it.
 func (s *Site) InCompany(right accounts.Right, page func(*Visit, Tenant) error) gin.HandlerFunc {
 	return s.SignedIn(right, func(v *Visit, in *people.Session) error {
 		if in.Company == nil {

@@ -15,8 +15,8 @@ import (
 // longWord is the most characters of a word that a cell of a table keeps in one piece.
 const longWord = 24
 
-// Wrap is [sms.Printable] for a cell of a table: an endless word may break, a usual one may not.
-func Wrap(text string) template.HTML {
+// wrap is [sms.Printable] for a cell of a table: an endless word may break, a usual one may not.
+func wrap(text string) template.HTML {
 	var out strings.Builder
 	word := 0
 	for _, r := range sms.Printable(text) {
@@ -149,4 +149,4 @@ func newPart(pairs ...any) (map[string]any, error) {
 }
 
 // Functions are those that every template may call.
-var Functions = template.FuncMap{"field": newField, "part": newPart, "plain": sms.Printable, "wrap": Wrap, "indented": Indented}
+var Functions = template.FuncMap{"field": newField, "part": newPart, "plain": sms.Printable, "wrap": wrap, "indented": Indented}

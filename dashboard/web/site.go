@@ -18,7 +18,7 @@ import (
 	"intumwa/texts"
 )
 
-// Options of [newSite].
+// Options of [New].
 type Options struct {
 	DocsURL        string            // of the API's reference; empty: no link to it
 	CreditsNotice  string            // how customers get credits, from the operator
