@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/text/language"
 
+	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -75,6 +77,7 @@ type reference struct {
 	Vectors                        []webhooks.TestVector
 	Sandbox                        []sms.SandboxFate
 	Errors                         []row
+	Invalid                        string // a 422
 	Outcomes                       []outcomeRow
 	SendAt, ExpireAt               string // examples in the future
 	Endpoints, Hooks               []endpoint
@@ -164,6 +167,7 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 		}
 		c.Errors = append(c.Errors, row{r.status, r.code, anchor, p.own.Replace(r.text), r.cause.of(language), r.fix.of(language), r.retry.words().of(language)})
 	}
+	c.Invalid = invalidExample()
 	c.Stop, c.Start, c.Validity = o.StopWords, o.StartWords, o.Validity.Hours()
 	c.Pauses, c.Timeout = pauses(o.RetryDelays, map[string]string{"en": " and ", "fr": " et "}[language]), pause(o.WebhookTimeout)
 	if c.SMPP, err = smppPageOf(o.SMPP, language); err != nil {
@@ -171,6 +175,17 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	}
 	c.Endpoints, c.Hooks, err = endpoints(p.own.Replace(openAPIText), language)
 	return e, err
+}
+
+// invalidExample is the response to a bulk send with two wrong fields.
+func invalidExample() string {
+	var p problems
+	p.add(ofMessages.numberInvalid)
+	p.item = 2
+	p.add(itemMessageLong)
+	var body bytes.Buffer
+	_ = json.Indent(&body, intake.Encode(invalidView{textInvalid, p}), "", "  ") // it was just encoded
+	return "HTTP/1.1 422 " + http.StatusText(http.StatusUnprocessableEntity) + "\nX-Error-Code: " + p.code + "\n\n" + body.String()
 }
 
 // frenchSpaces puts non-breaking spaces before French punctuation.

@@ -118,7 +118,7 @@ var (
 		words{"Create one in the dashboard.", "Créez-en une dans le tableau de bord."})
 	_ = refusalOfRule("test_sender", intake.RefuseTestSender(documentedTestSender), onBatches, retryNo,
 		words{"Test mode is only for single messages.", "Le mode test n’accepte que les messages unitaires."},
-		words{"Use POST /v1/sms, or an approved sender.", "POST /v1/sms, ou un expéditeur approuvé."})
+		words{"Use POST /v1/sms, or an approved sender.", "Utilisez POST /v1/sms, ou un expéditeur approuvé."})
 	_ = refusalOfRule("company_not_approved", intake.RefuseNotApproved, onPaid, retryFixed,
 		words{"An administrator has not approved the company yet.", "Un administrateur n’a pas encore approuvé l’entreprise."},
 		words{"Wait for the approval. Until then, use test mode.", "Attendez l’approbation ; d’ici là, utilisez le mode test."})
@@ -159,7 +159,7 @@ var (
 		words{"Values are missing. The text names the first such recipient and the missing placeholders.", "Des valeurs manquent ; le texte indique le premier destinataire concerné et les champs qui lui manquent."},
 		words{"Give every placeholder a value; null is allowed.", "Donnez une valeur à chaque champ ; null est permis."})
 	_ = refusalOfRule("message_empty", intake.RefuseRecipientEmpty("N"), "sendTemplate previewSms", retryNo,
-		words{"The text is empty for this recipient.", "Le modèle ne donne aucun texte pour ce destinataire."},
+		words{"The text is empty for this recipient.", "Le texte est vide pour ce destinataire."},
 		words{"Remove this recipient, or give a value.", "Retirez ce destinataire, ou donnez une valeur."})
 	_ = refusalOfRule("too_many_segments", intake.RefuseRecipientLong("N"), "sendTemplate previewSms", retryNo,
 		words{"With its values, the text has more than 255 segments.", "Le texte obtenu dépasse 255 segments."},
@@ -198,11 +198,11 @@ var (
 		words{"The same limit, for a whole batch. Nothing was queued.", "La même limite, pour tout un lot. Rien n’a été mis en file d’attente."},
 		words{"Send a part, or ask us for a higher limit.", "Envoyez-en une partie, ou demandez-nous une limite plus élevée."})
 	_ = refusalOfRule("quiet_hours", intake.RefuseQuiet, onBatches, retryNo,
-		words{"The batch would have to wait until the quiet hours end, but expire_at is earlier.", "Le lot devrait attendre la fin de la plage sans envoi, mais expire_at tombe avant."},
+		words{"The batch would have to wait until the quiet hours end, but expire_at is earlier.", "Le lot devrait attendre la fin des heures sans envoi, mais expire_at tombe avant."},
 		words{"Give a later expire_at, or send single messages.", "Donnez un expire_at plus tardif, ou envoyez des messages unitaires."})
 	_ = refusalOfRule("no_test_number", intake.RefuseNoTestNumber, "sendSms createVerification", retryFixed,
 		words{"You have no verified test number.", "Vous n’avez pas de numéro de test vérifié."},
-		words{"Call PUT /v1/test-number, then confirm the number.", "PUT /v1/test-number, puis confirmez le numéro."})
+		words{"Call PUT /v1/test-number, then confirm the number.", "Appelez PUT /v1/test-number, puis confirmez le numéro."})
 	_ = refusalOfRule("other_test_number", intake.RefuseOtherTestNumber, "sendSms createVerification", retryNo,
 		words{"The recipient is not your test number.", "Le destinataire n’est pas le numéro de test."},
 		words{"Send to your test number.", "Envoyez le message au numéro de test."})
@@ -223,16 +223,16 @@ var (
 		words{"Keep the number; go live.", "Gardez le numéro ; passez en production."})
 	codeWrong = newRefusal(400, "code_wrong", "The code is not right.", "verifyTestNumber checkVerification", retryNo,
 		words{"It is not the last code that we sent.", "Ce n’est pas le dernier code envoyé."},
-		words{"Enter it again. You have five tries.", "Saisissez-le de nouveau ; cinq tentatives au plus."})
+		words{"Enter it again. You have five tries.", "Saisissez-le de nouveau. Vous avez cinq tentatives."})
 	codeNone = newRefusal(400, "code_none", "There is no code to confirm. Ask for a new one.", "verifyTestNumber", retryNo,
 		words{"No code was sent, or it was already used.", "Aucun code n’a été envoyé, ou il a déjà servi."},
-		words{"Call PUT /v1/test-number.", "PUT /v1/test-number."})
+		words{"Call PUT /v1/test-number.", "Appelez PUT /v1/test-number."})
 	codeExpired = newRefusal(400, "code_expired", "The code has expired. Ask for a new one.", "verifyTestNumber checkVerification cancelVerification", retryNo,
-		words{"It is more than 10 minutes old.", "Il a plus de 10 minutes."},
-		words{"Call PUT /v1/test-number.", "PUT /v1/test-number."})
+		words{"Its time is over: 10 minutes, or the ttl of the verification.", "Sa durée est écoulée : 10 minutes, ou le ttl de la vérification."},
+		words{"Call PUT /v1/test-number, or start another verification.", "Appelez PUT /v1/test-number, ou commencez une autre vérification."})
 	codeTries = newRefusal(400, "code_tries", "The code was mistyped too often. Ask for a new one.", "verifyTestNumber", retryNo,
 		words{"Five wrong tries.", "Cinq tentatives erronées."},
-		words{"Call PUT /v1/test-number.", "PUT /v1/test-number."})
+		words{"Call PUT /v1/test-number.", "Appelez PUT /v1/test-number."})
 
 	// The request as a whole.
 
@@ -247,7 +247,7 @@ var (
 		words{"Use a UUID, for example.", "Utilisez par exemple un UUID."})
 	unauthenticatedCaller = newRefusal(401, "unauthenticated", "Unauthenticated.", onAll, retryFixed,
 		words{"The API key is missing, mistyped, revoked or expired.", "La clé d’API est absente, mal écrite, révoquée ou expirée."},
-		words{"Send Authorization: Bearer <API_TOKEN>.", "Authorization: Bearer <API_TOKEN>."})
+		words{"Send Authorization: Bearer <API_TOKEN>.", "Envoyez Authorization: Bearer <API_TOKEN>."})
 	wrongNetwork = newRefusal(403, "token_network", "The API token must not be used from this network.", onAll, retryFixed,
 		words{"The API key works only from certain networks, and the request comes from another address.", "La clé d’API n’est acceptée que depuis certains réseaux, et la requête vient d’une autre adresse."},
 		words{"Send from an allowed network, or create a key for yours.", "Envoyez depuis un réseau autorisé, ou créez une clé avec le vôtre."})
@@ -270,12 +270,12 @@ var (
 		words{"The first request has no response yet.", "La première requête n’a pas encore reçu de réponse."},
 		words{"Wait a moment and repeat it.", "Attendez un instant et répétez-la."})
 	cursorExpired = newRefusal(410, "cursor_expired", "Events after this cursor are gone.", "listEvents", retryNo,
-		words{"Events were deleted before you got them, because you had not asked for long, or lost when we restored a backup.", "Des événements ont été supprimés avant que vous les ayez reçus, faute de demande depuis longtemps, ou perdus quand nous avons restauré une sauvegarde."},
+		words{"Events were deleted because you had not asked for a long time, or were lost when we restored a backup.", "Des événements ont été supprimés parce que vous ne les aviez pas demandés depuis longtemps, ou perdus quand nous avons restauré une sauvegarde."},
 		words{"Look up what you missed. Continue with the next_cursor of this response.", "Consultez ce qui vous manque, puis continuez avec le next_cursor de cette réponse."})
 	tooLarge = newRefusal(413, "body_too_large", "The request body is too large.", onBodies, retryNo,
 		words{"It is larger than 16 MiB.", "Il dépasse 16 Mio."},
 		words{"Send to at most 500 recipients per request.", "Envoyez à 500 destinataires au plus par requête."})
 	notJSON = newRefusal(415, "content_type_invalid", "The Content-Type must be application/json.", onBodies, retryNo,
 		words{"The Content-Type header names another type.", "L’en-tête Content-Type indique un autre type."},
-		words{"Send Content-Type: application/json.", "Content-Type: application/json."})
+		words{"Send Content-Type: application/json.", "Envoyez Content-Type: application/json."})
 )

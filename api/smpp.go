@@ -62,8 +62,8 @@ func smppPageOf(installed SMPP, language string) (p smppPage, err error) {
 func smppAnswers(rows []answers.Row, language string) (all []smppAnswer) {
 	for _, r := range rows {
 		a := smppAnswer{Code: fmt.Sprintf("0x%02X", uint32(r.Status)), Name: r.Status.String(), Meaning: words{r.EN, r.FR}.of(language), Again: r.Again}
-		if strings.HasPrefix(a.Name, "0x") { // our own
-			a.Name = ""
+		if strings.HasPrefix(a.Name, "0x") { // our own: named as in X-Error-Code
+			a.Name = codeOf(sms.Refusal{Reason: r.Reasons[0]})
 		}
 		all = append(all, a)
 	}

@@ -30,13 +30,13 @@ func TestCampaignTexts(t *testing.T) {
 		c.wants(c.get(a.Header.Get("Location")), http.StatusOK, want, "Ready to send")
 	}
 	for template, want := range map[string]string{
-		"Bonjour {{nom":                     "At “{{nom” (line 1, character 9",
-		"Bonjour\n{{prénom} merci":          "At “{{prénom} merci” (line 2, character 1",
-		"{{prénom}} {{}}":                   "At “{{}}” (line 1, character 12",
-		"{{{prénom}}}":                      "At “{{{prénom}}}”",
-		"prénom}}":                          "At “}}”",
-		"｛｛prénom｝｝":                        "At “｛｛prénom｝｝”",
-		"Bonjour {prénom}":                  "“prénom” is a column, but the text has it in single braces.",
+		"Bonjour {{nom":                     "at “{{nom” (line 1, character 9",
+		"Bonjour\n{{prénom} merci":          "at “{{prénom} merci” (line 2, character 1",
+		"{{prénom}} {{}}":                   "at “{{}}” (line 1, character 12",
+		"{{{prénom}}}":                      "at “{{{prénom}}}”",
+		"prénom}}":                          "at “}}”",
+		"｛｛prénom｝｝":                        "at “｛｛prénom｝｝”",
+		"Bonjour {prénom}":                  "“prénom” is a column, but it is in single braces in the text.",
 		"Bonjour ｛Nom complet｝":             "“Nom complet” is a column",
 		"Bonjour {{ville}} {{nom-complet}}": "The text uses “ville”, but no column has this name.",
 	} {
@@ -45,7 +45,7 @@ func TestCampaignTexts(t *testing.T) {
 	c.wants(c.send("/campaigns", "DEMO", "{{nom}}", []byte("phone;nom;Nom;nom\n79000001;A;B;C\n")), http.StatusUnprocessableEntity, "Several columns are named “nom”.")
 	a := c.send("/campaigns", "DEMO", "{{nom}}", []byte("phone;nom\n79000001;{{prénom}}\n79000002;#N/A\n79000003;#NOM?\n79000004;Aline\n"))
 	c.wants(a, http.StatusSeeOther)
-	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "A cell has braces that would be sent as they are: “{{prénom}}”", "A formula has the error #N/A instead", "#NOM?", "3 lines have errors")
+	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "A cell contains braces that would be sent as they are: “{{prénom}}”", "A formula gives the error #N/A instead", "#NOM?", "3 lines have errors")
 	w.counts(0, `select count(*) from messages`)
 }
 
@@ -108,7 +108,7 @@ func TestCampaignFiles(t *testing.T) {
 	a = c.send("/campaigns", "DEMO", "Bonjour {{nom}}", []byte(mixed))
 	c.wants(a, http.StatusSeeOther)
 	page := c.get(a.Header.Get("Location"))
-	c.wants(page, http.StatusOK, "Bonjour Hélène", "1 line has an error", "another encoding than the rest", "UTF-8")
+	c.wants(page, http.StatusOK, "Bonjour Hélène", "1 line has an error", "the same encoding as the rest", "UTF-8")
 	if strings.Contains(page.body, "HÃ") {
 		t.Error("one line changed the encoding of the others")
 	}

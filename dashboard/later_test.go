@@ -50,7 +50,7 @@ func TestCampaignLater(t *testing.T) {
 	if len(rows) != 3 || rows[1][len(rows[1])-2] != "'=1+1" {
 		t.Fatalf("the file by the reference: %q", rows)
 	}
-	c.wants(c.get("/messages/"+rows[1][0]), http.StatusOK, "Scheduled for", "Waits until its time", "Your reference", "=1&#43;1")
+	c.wants(c.get("/messages/"+rows[1][0]), http.StatusOK, "Scheduled for", "Waiting for its time", "Your reference", "=1&#43;1")
 	c.wants(c.get("/messages?q=%3D1%2B1"), http.StatusOK, "/messages/"+rows[1][0])
 	for _, q := range []string{"%3D1", "%ff"} {
 		c.wants(c.get("/messages?q="+q), http.StatusOK, "Nothing found")

@@ -44,7 +44,7 @@ func TestQualityPage(t *testing.T) {
 
 	figures := func(sent, failed, expired, noReceipt, waiting int) []string {
 		return []string{fmt.Sprintf("%d messages: %d sent, %d failed, %d pending", sent+failed+noReceipt+waiting, sent, failed, noReceipt+waiting),
-			fmt.Sprintf("had them</dt><dd>%d<", expired), fmt.Sprintf("No receipt yet</dt><dd>%d<", noReceipt), fmt.Sprintf("Waiting</dt><dd>%d<", waiting)}
+			fmt.Sprintf("reaching a carrier</dt><dd>%d<", expired), fmt.Sprintf("No receipt yet</dt><dd>%d<", noReceipt), fmt.Sprintf("Waiting</dt><dd>%d<", waiting)}
 	}
 	english, _ := w.d.words.ByTag("en")
 	yesterday := time.Now().Add(-24 * time.Hour).In(texts.Bujumbura)

@@ -77,8 +77,8 @@ func TestSenderAtCarriersPages(t *testing.T) {
 	w.credits(company.ID, 98)
 
 	// The list of late ones.
-	admin.wants(admin.get("/admin/senders"), http.StatusOK, "One sender ID waits for a carrier")
-	admin.wants(admin.get("/admin/senders/late"), http.StatusOK, "None has waited for a week")
+	admin.wants(admin.get("/admin/senders"), http.StatusOK, "One sender ID is waiting for a carrier")
+	admin.wants(admin.get("/admin/senders/late"), http.StatusOK, "None has waited for more than a week")
 	w.exec(`update sender_carriers set changed_at = now() - interval '8 days'`)
 	admin.wants(admin.get("/admin/senders"), http.StatusOK, "one for more than a week")
 	admin.wants(admin.get("/admin/senders/late"), http.StatusOK, `href="`+path+`"`, "lumitel", "Requested")

@@ -48,7 +48,7 @@ func TestVerificationsPage(t *testing.T) {
 	}
 	wrong := map[bool]string{true: "111111", false: "000000"}[code == "000000"]
 	aline.wants(aline.post(check, "code", wrong), http.StatusSeeOther)
-	aline.wants(aline.get(path), http.StatusOK, "This code is not right")
+	aline.wants(aline.get(path), http.StatusOK, "This code is wrong")
 	aline.wants(aline.post(check, "code", code), http.StatusSeeOther)
 	page = aline.get(path)
 	aline.wants(page, http.StatusOK, "The verification is approved", "Approved")

@@ -146,7 +146,7 @@ func TestSecurityPage(t *testing.T) {
 }
 
 // destructive matches commands that remove a server's data.
-var destructive = regexp.MustCompile(`(?m)^ *(?:rm -r|mv /var/lib/postgresql)`)
+var destructive = regexp.MustCompile(`(?m)^ *(?:rm -r|mv (?:-T )?/var/lib/postgresql)`)
 
 // TestDestructiveBlocks: a block of commands that removes a server's data is for one machine, which the paragraph before names.
 func TestDestructiveBlocks(t *testing.T) {

@@ -144,6 +144,24 @@ func TestRelease(t *testing.T) {
 	installed(t, releases[0], packs(t, "..", "v1.2.3-4-gabcdef0", program, "022"), true)
 }
 
+// fenced returns a block of the manual that has some text, for a machine without a service manager and without other packages.
+func fenced(t *testing.T, page, has string) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := strings.Split(string(text), "```\n") // text and blocks in turn
+	for i := 1; i < len(pieces); i += 2 {
+		if strings.Contains(pieces[i], has) {
+			done := regexp.MustCompile(`(?m)^ *(apt-get|nano|intumwa config check|systemctl (re|daemon-re)).*\n`).ReplaceAllString(pieces[i], "")
+			return strings.ReplaceAll(done, "systemctl ", "systemctl --root=/ ")
+		}
+	}
+	t.Fatalf("docs/%s has no block with %s", page, has)
+	return ""
+}
+
 // installed runs testdata/install.sh on a copy of this machine that ends with it.
 func installed(t *testing.T, first, second string, runs bool) {
 	t.Helper()
@@ -157,27 +175,25 @@ func installed(t *testing.T, first, second string, runs bool) {
 	script := `mount -t tmpfs tmpfs "$1" && mkdir "$1"/upper "$1"/work "$1"/root &&
 		mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$1/root" && cd "$1/root" &&
 		mkdir -p release && cp "$2"/*.deb release/first.deb && cp "$3"/*.deb release/second.deb &&
-		cp "$2"/*.rpm release/first.rpm && cp "$3"/*.rpm release/second.rpm &&
+		cp "$2"/*.rpm release/first.rpm && cp "$3"/*.rpm release/second.rpm && tar -xzf "$2"/*.tar.gz -C release &&
 		mount -t proc proc proc && mount --rbind /dev dev && mount -t tmpfs tmpfs run &&
 		exec chroot . bash -euo pipefail -c "$4" install "$5"`
 	steps, err := os.ReadFile("testdata/install.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/monitoring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, monitoring, _ := strings.Cut(string(page), "```\n")
-	monitoring, _, _ = strings.Cut(monitoring, "```")
-	monitoring = regexp.MustCompile(`(?m)^(apt-get|nano|systemctl) .*\n`).ReplaceAllString(monitoring, "")
 	word := "stand-in"
 	if runs {
 		word = "real"
 	}
 	command := exec.CommandContext(t.Context(), testenv.Tool(t, "unshare"), "--mount", "--pid", "--fork", "--kill-child", testenv.Tool(t, "bash"), "-c", script, "machine",
 		dir, first, second, string(steps), word)
-	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "MONITORING="+monitoring)
+	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+	for name, has := range map[string][2]string{"MONITORING": {"monitoring.md", "promtool check config"}, "ARCHIVE": {"machines.md", "deployments/package/postinstall"},
+		"SAVE": {"upgrade.md", "apt-get install ./intumwa_*.deb"}, "SAVE_ARCHIVE": {"upgrade.md", "cmp -s bin/intumwa"}, "BACK": {"upgrade.md", "--allow-downgrades"}, "BACK_ARCHIVE": {"upgrade.md", "install -m 0755 /usr/local/bin/intumwa.before"},
+		"TO_PACKAGE": {"upgrade.md", "systemctl disable"}} {
+		command.Env = append(command.Env, name+"="+fenced(t, has[0], has[1]))
+	}
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, output)
 	}

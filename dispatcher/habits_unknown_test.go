@@ -82,3 +82,50 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		})
 	}
 }
+
+// TestHoldIsSetInTime: docs/runbooks/unknown-outcome.md. on_ambiguous: hold, set while a submit_sm is overdue, holds that one too: by
+// a reload, which keeps the bind, or by another process after the old one has ended.
+func TestHoldIsSetInTime(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(w *world, c dispatcher.Carrier){
+		"by a reload": func(w *world, c dispatcher.Carrier) {
+			if err := w.d.Reload([]dispatcher.Carrier{c}); err != nil {
+				w.Fatal(err)
+			}
+		},
+		"by another process": func(w *world, c dispatcher.Carrier) {
+			w.stop()
+			if n := w.count(`SELECT count(*) FROM outbox`); n != 1 {
+				w.Errorf("%d messages wait for the next process, want the one that resend would send again", n)
+			}
+			w.start(c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{})
+			conf := func(policy dispatcher.Ambiguous) dispatcher.Carrier {
+				return mno.mno(func(c *dispatcher.Carrier) {
+					c.OnAmbiguous, c.NoReference = policy, true
+					holds(c, 5*time.Second, 300*time.Millisecond)
+				})
+			}
+			w.start(conf(dispatcher.AmbiguousResend))
+			to := w.number("06") // silent on a live link
+			id := w.send(note{to: to})[0]
+			w.until("it is overdue", func() bool { return w.metric("intumwa_smpp_submit_unknown_outcome") == 1 })
+			set(w, conf(dispatcher.AmbiguousHold))
+			w.until("it is off the outbox", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, id) == 0 })
+			if status, _ := w.statusOf(id); status != "pending" {
+				t.Errorf("it is %s", status)
+			}
+			if n := len(mno.submitsTo(to)); n != 1 {
+				t.Errorf("the carrier got %d submit_sm", n)
+			}
+			if binds := mno.Stats().Binds; binds != map[string]uint64{"by a reload": 1, "by another process": 2}[name] {
+				t.Errorf("%d binds", binds)
+			}
+		})
+	}
+}

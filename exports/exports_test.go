@@ -149,7 +149,7 @@ func TestColumns(t *testing.T) {
 	w.exec(`insert into ledger (company_id, amount, balance_after, ref, kind) values (1, 3, 103, '01900000-0000-7000-8000-000000000004', 'refund')`)
 	want := `message_id,id,client_reference,batch,from,to,segments,encoding,carrier,link,carrier_message_id,accepted,submitted,final,status,reason,description,credits,cost_center,body
 2,01J0000000E008000000000002,'-ref,01J0000000E008000000000007,ACME,25779000002,2,ucs2,leo,leo-1 leo-2,A1 A2,2026-03-01 00:00:00,2026-03-01 10:00:00,2026-03-01 10:00:05,sent,,,2,'@bank,'=1+1
-4,01J0000000E008000000000004,,,ACME,25779000004,3,gsm7,leo,leo-1,,2026-03-02 10:00:00,2026-03-02 10:00:02,2026-03-03 10:00:00,failed,expired,It expired before it reached a carrier. Send it again if it is still of use.,0,,expired
+4,01J0000000E008000000000004,,,ACME,25779000004,3,gsm7,leo,leo-1,,2026-03-02 10:00:00,2026-03-02 10:00:02,2026-03-03 10:00:00,failed,expired,It expired before it reached a carrier. Send it again if it is still useful.,0,,expired
 5,01J0000000E008000000000005,,,INTUMWATEST,25779000005,1,gsm7,leo,,,2026-03-31 23:59:59,,,pending,,,0,,test
 `
 	got := w.streamed(Request{Bodies: true})

@@ -45,7 +45,7 @@ func (in *Intake) SendBatch(ctx context.Context, p *accounts.Principal, b Batch)
 // maySendBatch checks the rules about the caller, in the order of rule api 7.2.
 func (in *Intake) maySendBatch(p *accounts.Principal, b *Batch) error {
 	switch {
-	case in.isTestSender(b.Sender):
+	case in.IsTestSender(b.Sender):
 		return RefuseTestSender(in.opts.TestSender)
 	case !p.Company.Approved:
 		return RefuseNotApproved

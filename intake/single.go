@@ -50,7 +50,7 @@ func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (
 
 // maySend returns the kind of a single message, and the check of its caller.
 func (in *Intake) maySend(number sms.Number, sender string) (kind, func(*accounts.Principal) error) {
-	if !in.isTestSender(sender) {
+	if !in.IsTestSender(sender) {
 		return kindSingle, func(p *accounts.Principal) error {
 			if !p.Company.Approved {
 				return RefuseNotApproved
@@ -109,7 +109,8 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	return r, nil
 }
 
-func (in *Intake) isTestSender(name string) bool { return name != "" && name == in.opts.TestSender }
+// IsTestSender reports whether a name is the test sender's.
+func (in *Intake) IsTestSender(name string) bool { return name != "" && name == in.opts.TestSender }
 
 // maySendAs checks the rules of a sender.
 func maySendAs(company *accounts.Company, name string) error {

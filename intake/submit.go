@@ -24,34 +24,40 @@ type Submit struct {
 
 // Submit accepts a message under the rules of a batch: the company must be
 // approved and verified, the sender approved. It is charged in the transaction that records it. A part is one segment; the
-// text must fit one. It returns the message's ULID, also with
-// ErrOutcomeUnknown, for [messages.Store.Known]; other errors are sms.Refusal, ErrUnavailable and faults.
+// text must fit one. From the test sender to a sandbox number it is free and needs only a company. It returns the
+// message's ULID, also with ErrOutcomeUnknown, for [messages.Store.Known]; other errors are sms.Refusal, ErrUnavailable
+// and faults.
 func (in *Intake) Submit(ctx context.Context, p *accounts.Principal, s Submit) (ulid.ULID, error) {
 	batch := &Batch{Sender: s.Sender, Recipients: []Recipient{{Number: s.Number}}}
+	kind, check := kindSMPP, func(p *accounts.Principal) error { return in.maySendBatch(p, batch) }
+	if _, fixed := sms.SandboxFateOf(s.Number); fixed && in.IsTestSender(s.Sender) {
+		kind, check = kindSandbox, func(*accounts.Principal) error { return nil }
+	}
 	var made *messages.Message
-	_, err := in.accept(ctx, p, nil,
-		func(p *accounts.Principal) error { return in.maySendBatch(p, batch) },
-		func(p *accounts.Principal) (r *request, err error) {
-			r, made, err = in.submission(p, s)
-			return r, err
-		})
+	_, err := in.accept(ctx, p, nil, check, func(p *accounts.Principal) (r *request, err error) {
+		r, made, err = in.submission(p, s, kind)
+		return r, err
+	})
 	if made == nil {
 		return ulid.ULID{}, err
 	}
 	return made.ULID, err
 }
 
-func (in *Intake) submission(p *accounts.Principal, s Submit) (*request, *messages.Message, error) {
-	carrier, ok := in.Route(s.Number)
+func (in *Intake) submission(p *accounts.Principal, s Submit, kind kind) (*request, *messages.Message, error) {
+	carrier, ok := sms.SandboxCarrier, true
+	if kind != kindSandbox {
+		carrier, ok = in.Route(s.Number)
+	}
 	switch {
 	case !ok:
 		return nil, nil, RefuseNoCarrier
-	case !in.WorksAt(p.Company, s.Sender, carrier):
+	case kind != kindSandbox && !in.WorksAt(p.Company, s.Sender, carrier):
 		return nil, nil, RefuseUnregistered
 	}
 	m := &messages.Message{
 		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: s.Number, Sender: s.Sender, Carrier: carrier,
-		Validity: in.opts.Validity, Origin: &s.Origin, Channel: messages.SMPP,
+		Test: kind == kindSandbox, Validity: in.opts.Validity, Origin: &s.Origin, Channel: messages.SMPP,
 	}
 	if s.Origin.Part == nil {
 		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, s.Message)
@@ -66,9 +72,13 @@ func (in *Intake) submission(p *accounts.Principal, s Submit) (*request, *messag
 		return nil, nil, RefuseTooLong
 	}
 	s.Schedule.of(m, postgres.Now())
-	return &request{
-		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSMPP, segments: m.Segments, messages: []*messages.Message{m},
+	r := &request{
+		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kind, segments: m.Segments, messages: []*messages.Message{m},
 		refusal: RefuseCredits("message", strconv.Itoa(m.Segments)), optOuts: p.Company.OptOuts,
 		response: func(int64) any { return struct{}{} },
-	}, m, nil
+	}
+	if kind == kindSandbox {
+		r.refusal, r.optOuts = RefuseSandboxQuota, false
+	}
+	return r, m, nil
 }

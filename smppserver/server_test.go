@@ -1,6 +1,7 @@
 package smppserver_test
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts/keys"
+	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/smpp"
@@ -22,6 +24,7 @@ import (
 	"intumwa/smppserver/binds"
 	"intumwa/smppserver/statuses"
 	"intumwa/sms"
+	"intumwa/webhooks"
 )
 
 // TestSubmitAndReceipt: a message is charged before its answer. Its id is the same in the answer, in the receipt's text and
@@ -100,6 +103,47 @@ func TestRefusals(t *testing.T) {
 	}
 	if n := w.count(`SELECT credits FROM balances`); n != 1 {
 		t.Errorf("%d credits are left, want 1", n)
+	}
+}
+
+// TestSandbox: the test sender's messages to sandbox numbers cost nothing, need no approval and get the receipts of their
+// fates. Other senders have no sandbox, and the test sender no other numbers.
+func TestSandbox(t *testing.T) {
+	w := newBank(t, 1, keys.SMPPLimits{})
+	w.exec(`UPDATE companies SET approved = false, verified = false`)
+	ctx, cancel := context.WithCancel(t.Context())
+	var settling sync.WaitGroup
+	settling.Go(func() { _ = dispatcher.NewSandbox(w.pool, webhooks.New(w.pool, webhooks.Options{}), nil, nil).Run(ctx) })
+	t.Cleanup(func() { cancel(); settling.Wait() })
+	c := w.bound(w.start(), nil)
+	submit := func(source, dest string) smpp.Result {
+		return c.submit(func(m *smpp.Submit) { m.Source, m.Dest = source, dest })
+	}
+	want := map[string]string{"25701000001": "DELIVRD 000", "25701000002": "UNDELIV 001", "01000003": "REJECTD 000"}
+	ids := map[string]string{}
+	for number := range want {
+		r := submit("TEST", number)
+		if r.Outcome != smpp.Accepted {
+			t.Fatalf("%s: %+v", number, r)
+		}
+		ids[r.MessageID] = number
+	}
+	w.until("three receipts", func() bool { return len(c.deliveries()) == 3 })
+	for _, d := range c.deliveries() {
+		if number := ids[d.Receipt.ID]; d.Receipt.State+" "+d.Receipt.Error != want[number] {
+			t.Errorf("%s: %+v", number, d.Receipt)
+		}
+	}
+	for _, wrong := range []struct {
+		source, dest string
+		want         smpp.Status
+	}{{"ACME", "25701000001", smpp.StatusInvDstAddr}, {"TEST", "25779123456", smpp.StatusInvSrcAddr}, {"TEST", "25701000006", smpp.StatusInvDstAddr}} {
+		if r := submit(wrong.source, wrong.dest); r.Status != wrong.want {
+			t.Errorf("%+v: %v", wrong, r.Status)
+		}
+	}
+	if n := w.count(`SELECT credits FROM balances`) + w.count(`SELECT count(*) FROM outbox`); n != 1 {
+		t.Errorf("credits and waiting messages: %d, want 1", n)
 	}
 }
 

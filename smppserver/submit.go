@@ -152,6 +152,9 @@ func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
 		return m, &refusal{smpp.StatusInvSrcAddr, "The sender must be 1-11 letters and digits."}
 	}
 	number, ok := s.opts.Plan.Parse(r.Dest)
+	if !ok && s.rooms.Intake.IsTestSender(r.Source) {
+		number, ok = sms.ParseSandbox(r.Dest)
+	}
 	if !ok {
 		return m, &refusal{smpp.StatusInvDstAddr, "The destination_addr must be a valid Burundi (+257) number."}
 	}

@@ -32,7 +32,7 @@ func textOf(r *smpp.Request, latin1 bool, swapped func(p sms.Part, marked bool) 
 	switch r.ESMClass & esmTypeMask {
 	case 0, esmDelivered, esmRead:
 	default:
-		return "", form, &refusal{smpp.StatusInvESMClass, "The esm_class marks no message of a customer."}
+		return "", form, &refusal{smpp.StatusInvESMClass, "The esm_class is not that of a customer's message."}
 	}
 	octets := r.ShortMessage
 	part, no := (*sms.Part)(nil), (*refusal)(nil)
@@ -203,7 +203,7 @@ func partOfUDH(header []byte) (*sms.Part, *refusal) {
 	case len(header) == 7 && header[1] == 0x08 && header[2] == 4:
 		return partOf(int(header[3])<<8|int(header[4]), int(header[5]), int(header[6]), true, smpp.StatusInvESMClass)
 	}
-	return nil, &refusal{smpp.StatusInvESMClass, "The UDH has other elements than the number of a part."}
+	return nil, &refusal{smpp.StatusInvESMClass, "The UDH has elements other than the number of a part."}
 }
 
 // partOfTLVs reads sar_msg_ref_num, sar_total_segments and sar_segment_seqnum; nil for a message of its own. Programs set all

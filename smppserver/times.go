@@ -17,7 +17,7 @@ func scheduleOf(r *smpp.Request, now time.Time) (s intake.Schedule, no *refusal)
 		at, ok := parseTime(r.Schedule, now)
 		switch {
 		case !ok:
-			return s, &refusal{smpp.StatusInvSchedule, "The schedule_delivery_time is no time in the form YYMMDDhhmmsstnnp."}
+			return s, &refusal{smpp.StatusInvSchedule, "The schedule_delivery_time is not a time in the form YYMMDDhhmmsstnnp."}
 		case at.After(now.Add(sms.MaxAhead)):
 			return s, &refusal{smpp.StatusInvSchedule, "The schedule_delivery_time is more than 30 days ahead."}
 		case at.After(now):
@@ -30,7 +30,7 @@ func scheduleOf(r *smpp.Request, now time.Time) (s intake.Schedule, no *refusal)
 	end, ok := parseTime(r.Validity, begin)
 	switch {
 	case !ok:
-		return s, &refusal{smpp.StatusInvExpiry, "The validity_period is no time in the form YYMMDDhhmmsstnnp."}
+		return s, &refusal{smpp.StatusInvExpiry, "The validity_period is not a time in the form YYMMDDhhmmsstnnp."}
 	case !end.After(begin):
 		return s, &refusal{smpp.StatusInvExpiry, "The validity_period has ended."}
 	}

@@ -1,5 +1,5 @@
-// Package testnumbers has the one number of an account that gets its test messages, and the codes that verify it. rule
-// api 4.4
+// Package testnumbers has the one number of an account that gets its test messages, and the codes that verify it.
+// rule api 4.4
 package testnumbers
 
 import (

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
+	"intumwa/dashboard/words"
 	"intumwa/messages/statistics"
 )
 
@@ -126,6 +127,110 @@ func TestReportMoney(t *testing.T) {
 	for _, wrong := range []string{"report money --from 2026-03-02 --to 2026-03-01", "report money --from 2020-01 --to 2026-01", "report money --from today --to 2026-01", "report money --from 2026-01 --to 2026-01 --company 99"} {
 		if code, _, _ := s.run("", append([]string{"admin"}, strings.Fields(wrong)...)...); code == exitOK {
 			t.Error(wrong)
+		}
+	}
+}
+
+// october fills a database with the month of docs/finances.md.
+func (s *shell) october() {
+	s.t.Helper()
+	if code, _, stderr := s.run("twelve green bananas", "admin", "user", "create", "--email", "isoko@example.com", "--name", "N", "--password-stdin"); code != exitOK {
+		s.t.Fatal(stderr)
+	}
+	if code, _, stderr := s.run("", "admin", "company", "create", "--owner", "isoko@example.com", "--name", "ISOKO"); code != exitOK {
+		s.t.Fatal(stderr)
+	}
+	for _, statement := range []string{
+		// Of lumitel's single messages 320 expire before a carrier has them.
+		`insert into messages (ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status, sent_at, failed_at, failure_reason)
+			select gen_random_uuid(), 1, 1, batch, '+25779000001', 'ISOKO', 'x', 0, segments, test, '2026-10-20 10:00Z', carrier, 2 - least(i / (expired + 1), 1),
+				case when i > expired then '2026-10-20 10:00:05Z'::timestamptz end, case when i <= expired then '2026-10-21 10:00Z'::timestamptz end, case when i <= expired then 'expired' end
+			from (values ('leo', null::bigint, 1, false, 3900, 0), ('leo', null, 2, false, 200, 0), ('leo', 1, 2, false, 2000, 0), ('lumitel', null, 1, false, 12400, 320),
+				('lumitel', 2, 2, false, 9000, 0), ('onatel', null, 1, false, 3120, 0), ('lumitel', null, 1, true, 190, 0)) k(carrier, batch, segments, test, n, expired), generate_series(1, n) i`,
+		`insert into segments (message_id, segment, total, carrier, link, key, carrier_id, submitted_at, state)
+			select id, segment, m.segments, carrier, carrier || '-1', id || '-' || segment, id || '-' || segment, created_at, 1 from messages m, generate_series(1, m.segments) segment where status = 1`,
+		`insert into segments (message_id, segment, total, carrier, link, key, carrier_id, submitted_at, state) -- sent twice
+			select id, 1, 1, carrier, 'lumitel-1', id || '-again', id || '-again', created_at, 1 from messages where carrier = 'lumitel' and batch_id is null and not test and status = 1 limit 370`,
+		`insert into segments (message_id, segment, total, carrier, link, key, submitted_at) -- never answered
+			select id, 1, 1, carrier, 'lumitel-1', '?' || id, created_at from messages where carrier = 'lumitel' and batch_id is not null limit 45`,
+		`insert into ledger (company_id, kind, amount, balance_after, created_at) values (1, 'adjustment', 18000, 18000, '2026-09-10Z'), (1, 'adjustment', 50000, 68000, '2026-10-05Z'),
+			(1, 'correction', -500, 67500, '2026-10-12Z'), (1, 'send', -41820, 25680, '2026-10-20 10:00Z'), (1, 'refund', 320, 26000, '2026-10-21 10:00Z')`,
+		`insert into credit_prices values (0, '2026-10-01', 1250)`,
+		`insert into carrier_tariffs values ('lumitel', '2026-01-01', 725)`,
+	} {
+		s.exec(statement)
+	}
+}
+
+// TestFinancePages: the numbers on docs/finances.md and docs/finance.md are those of the reports of such a month, under the names
+// that the pages of the dashboard give them.
+func TestFinancePages(t *testing.T) {
+	s := newAdmin(t)
+	s.october()
+	var m struct {
+		Provisional                                              bool
+		Opening, Purchases, Corrections, Refunds, Usage, Closing json.Number
+		Net                                                      json.Number `json:"net_usage"`
+		PurchasesBIF                                             json.Number `json:"purchases_amount"`
+		CorrectionsBIF                                           json.Number `json:"corrections_amount"`
+		RefundsBIF                                               json.Number `json:"refunds_amount"`
+		UsageBIF                                                 json.Number `json:"usage_amount"`
+		NetBIF                                                   json.Number `json:"net_usage_amount"`
+		Lines                                                    []struct {
+			Carrier, Kind                    string
+			Messages, Credits, Price, Amount json.Number
+		} `json:"usage_lines"`
+	}
+	s.printed(&m, "report money --from 2026-10 --to 2026-10 --company 1")
+	var invoices []struct {
+		Accepted, Charged, Difference, Amount, Margin, Unanswered json.Number
+		Unpaid                                                    json.Number `json:"not_paid"`
+	}
+	s.printed(&invoices, "report invoice --from 2026-10 --to 2026-10 --carrier lumitel")
+	if m.Provisional || len(m.Lines) != 5 || len(invoices) != 1 {
+		t.Fatalf("%+v %+v", m, invoices)
+	}
+	texts, err := words.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tag, name := range map[string]string{"fr": "finances.md", "en": "finance.md"} {
+		file, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.NewReplacer("\u202f", " ", "\u00a0", " ", "\n", " ", "**", "", "  ", " ").Replace
+		page := plain(string(file))
+		l, _ := texts.ByTag(tag)
+		n := func(number json.Number) string { return l.Amount(number.String()) }
+		minus := func(number json.Number) string { return n("-" + number) }
+		i := invoices[0]
+		want := [][]string{
+			{n(m.Opening), n(m.Purchases), n(m.Corrections), n(m.Refunds), minus(m.Usage), n(m.Closing)},
+			{"", "BIF " + n(m.PurchasesBIF), n(m.CorrectionsBIF), n(m.RefundsBIF), minus(m.UsageBIF), ""},
+		}
+		if tag == "fr" {
+			want = [][]string{
+				{l.T("statement.opening"), "", n(m.Opening), "", ""}, {l.T("month.purchases"), "", n(m.Purchases), "", n(m.PurchasesBIF)},
+				{l.T("month.corrections"), "", n(m.Corrections), "", n(m.CorrectionsBIF)}, {l.T("month.refunds"), "", n(m.Refunds), "", n(m.RefundsBIF)},
+				{l.T("month.usage"), "", minus(m.Usage), "", minus(m.UsageBIF)}, {l.T("statement.closing"), "", n(m.Closing), "", ""},
+				{l.T("month.net"), "", n(m.Net), "", n(m.NetBIF)},
+				{l.T("money.accepted"), l.T("money.charged"), l.T("money.difference"), l.T("money.amount"), l.T("money.margin")},
+				{n(i.Accepted), n(i.Charged), n(i.Difference), n(i.Amount) + " BIF", n(i.Margin) + " BIF"},
+			}
+			for _, line := range m.Lines {
+				want = append(want, []string{line.Carrier + " · " + l.T("quality.kind."+line.Kind), n(line.Messages), minus(line.Credits), n(line.Price), minus(line.Amount)})
+			}
+		}
+		for _, row := range want {
+			if text := plain("| " + strings.Join(row, " | ") + " |"); !strings.Contains(page, text) {
+				t.Errorf("%s has no row %s", name, text)
+			}
+		}
+		for _, number := range []json.Number{m.Net, m.NetBIF, i.Accepted, i.Charged, i.Difference, i.Amount, i.Margin, i.Unpaid, i.Unanswered} {
+			if !strings.Contains(page, plain(n(number))) {
+				t.Errorf("%s does not have %s", name, number)
+			}
 		}
 	}
 }

@@ -49,20 +49,18 @@ func (s adminStatus) human(w io.Writer) error {
 
 // Runbooks of failed checks.
 const (
-	pageStore    = "docs/runbooks/database-down.md"
-	pageDisk     = "docs/runbooks/disk-full.md"
-	pageStandby  = "docs/runbooks/standby-missing.md"
-	pageClock    = "docs/runbooks/clock.md"
-	pageArchive  = "docs/runbooks/archive.md"
-	pageCare     = "docs/runbooks/database-care.md"
-	pageSchema   = "docs/upgrade.md"
-	pageRedis    = "docs/runbooks/redis-down.md"
-	pageGateway  = "docs/runbooks/gateway-down.md"
-	pageLink     = "docs/runbooks/link-down.md"
-	pageBroken   = "docs/runbooks/link-broken.md"
-	pageRejected = "docs/runbooks/bind-rejected.md"
-	pageQueue    = "docs/runbooks/queue-age.md"
-	pageCloses   = "docs/runbooks/carrier-closes.md"
+	pageStore   = "docs/runbooks/database-down.md"
+	pageDisk    = "docs/runbooks/archive-and-disk.md"
+	pageStandby = "docs/runbooks/standby-missing.md"
+	pageClock   = "docs/runbooks/clock.md"
+	pageCare    = "docs/runbooks/database-care.md"
+	pageSchema  = "docs/upgrade.md"
+	pageRedis   = "docs/runbooks/redis-down.md"
+	pageGateway = "docs/runbooks/gateway-down.md"
+	pageLink    = "docs/runbooks/link-down.md"
+	pageBroken  = "docs/runbooks/link-broken.md"
+	pageQueue   = "docs/runbooks/queue-age.md"
+	pageCloses  = "docs/runbooks/carrier-closes.md"
 )
 
 // Thresholds of attention.
@@ -132,7 +130,7 @@ func (s *adminStatus) database(ctx context.Context, o *operator) {
 	found, err = standbyOf(ctx, o)
 	s.add("standby", found, pageStandby, err)
 	found, err = archiveOf(ctx, o)
-	s.add("archive", found, pageArchive, err)
+	s.add("archive", found, pageDisk, err)
 	s.care(ctx, o)
 	err = postgres.ReadClock(ctx, o.pool)
 	ahead := postgres.Ahead()
@@ -241,8 +239,6 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 				continue
 			}
 			page = pageBroken
-		case link.State != statePaused && strings.Contains(link.LastError, "bind_") && (strings.Contains(link.LastError, "ESME_R") || strings.Contains(link.LastError, "refused: 0x")):
-			page = pageRejected
 		}
 		why := fmt.Sprintf("%s since %s", link.State, link.Since.UTC().Format(time.RFC3339))
 		if link.LastError != "" {

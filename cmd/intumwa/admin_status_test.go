@@ -132,14 +132,14 @@ func TestStatus(t *testing.T) {
 	exec(`INSERT INTO backlogs (carrier, lane, messages, oldest_at, due_at) VALUES ('leo', 0, 7, now() - interval '1 hour', now() - interval '2 minutes'),
 		('leo', 1, 70, now() - interval '1 hour', now() - interval '2 minutes'), ('lumitel', 0, 1, now(), now())`)
 	alive()
-	found := shows(map[string]string{"link leo-1": pageRejected, "link leo-3": pageLink, "link leo-4": pageLink, "waiting leo single": pageQueue})
+	found := shows(map[string]string{"link leo-1": pageLink, "link leo-3": pageLink, "link leo-4": pageLink, "waiting leo single": pageQueue})
 	if got := found["waiting leo single"].Found; !strings.HasPrefix(got, "7 messages, the oldest accepted at ") || !strings.Contains(got, ", due for 2m") {
 		t.Errorf("what waits: %s", got)
 	}
 	exec(`DELETE FROM backlogs`)
 	exec(`UPDATE links SET paused = false`)
 	dead()
-	shows(map[string]string{"dispatchers": pageGateway, "link leo-1": pageRejected, "link leo-2": pageLink, "link leo-3": pageLink, "link leo-4": pageLink})
+	shows(map[string]string{"dispatchers": pageGateway, "link leo-1": pageLink, "link leo-2": pageLink, "link leo-3": pageLink, "link leo-4": pageLink})
 	exec(`DELETE FROM links WHERE name <> 'leo-2'`)
 	exec(`INSERT INTO retired_carriers VALUES ('smart', NULL), ('econet', 'leo')`) // the configuration does not have leo
 	alive()
@@ -158,7 +158,7 @@ func TestStatus(t *testing.T) {
 	// No archive, where one is required.
 	s = newShell(t, fmt.Sprintf(config, server.URL(), true, redisURL(rdb), prefix))
 	alive()
-	shows(map[string]string{"archive": pageArchive})
+	shows(map[string]string{"archive": pageDisk})
 
 	// The archive fails.
 	dead()
@@ -176,7 +176,7 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	alive()
-	shows(map[string]string{"archive": pageArchive})
+	shows(map[string]string{"archive": pageDisk})
 	exec(`ALTER SYSTEM SET archive_command = 'test -f %p'`)
 	exec(`SELECT pg_reload_conf()`)
 	for end, failing := time.Now().Add(2*time.Minute), true; failing; <-time.After(20 * time.Millisecond) {

@@ -60,7 +60,7 @@ func TestBackupSteps(t *testing.T) {
 	as := func(name string, args ...string) *exec.Cmd {
 		command := exec.CommandContext(t.Context(), name, args...)
 		command.Dir = dir
-		command.Env = append(os.Environ(), "BACKUPS="+backups, "PGDATA="+data, "PGHOST="+dir, "PGUSER="+user, "PGDATABASE=postgres")
+		command.Env = append(os.Environ(), "BACKUPS="+backups, "KEEP=1", "PGDATA="+data, "PGHOST="+dir, "PGUSER="+user, "PGDATABASE=postgres")
 		command.SysProcAttr = &syscall.SysProcAttr{}
 		if os.Geteuid() == 0 {
 			command.SysProcAttr.Credential = &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
@@ -124,11 +124,26 @@ func TestBackupSteps(t *testing.T) {
 		t.Errorf("base backups after the restore: %v", now)
 	}
 
+	// The oldest go, with the WAL that only they need, and the last one stays.
+	wal := func(name string) string { return owned(filepath.Join(backups, "wal", name), "") }
+	older, later, history := wal("000000010000000000000000"), wal("0000000100000000000000FF"), wal("00000002.history")
+	does(true, filepath.Base(found[0])+" is deleted", "prune")
+	does(true, "1 base backups are left", "prune")
+	for path, stays := range map[string]bool{found[0]: false, older: false, later: true, history: true} {
+		if _, err := os.Stat(path); (err == nil) != stays {
+			t.Errorf("%s after prune: %v, and it stays: %v", path, err, stays)
+		}
+	}
+	if now, _ := filepath.Glob(filepath.Join(backups, "base-*")); len(now) != 1 {
+		t.Errorf("base backups after prune: %v", now)
+	}
+
 	// A standby's base backup is the primary's.
 	server.Stop()
 	owned(filepath.Join(data, "standby.signal"), "")
 	server.Start()
 	does(true, "This server is a standby: nothing is done", "base")
+	does(true, "This server is a standby: nothing is done", "prune")
 	does(false, "nothing to finish", "finish")
 }
 

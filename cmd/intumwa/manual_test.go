@@ -275,7 +275,7 @@ func TestRunbookCommands(t *testing.T) {
 	}
 	dir := t.TempDir()
 	places := strings.NewReplacer("/var/run/postgresql", server.Host, "PGPORT=5432", fmt.Sprintf("PGPORT=%d", server.Port), "PGDATABASE=intumwa", "PGDATABASE="+server.Database,
-		"-d intumwa", "-d "+server.Database, "/var/lib/postgresql", "/", "/root/", dir+"/", "/etc/intumwa/secrets.env", dir+"/none", "--id ID", "--id 1")
+		"-d intumwa", "-d "+server.Database, "/var/lib/postgresql", "/", " /backup", " /", "/root/", dir+"/", "/etc/intumwa/secrets.env", dir+"/none", "--id ID", "--id 1")
 	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGUSER="+server.User, "PGPASSWORD="+server.Password)
 	prologue, pages := "", map[string]bool{}
 	for _, b := range blocks(t) {
@@ -414,6 +414,7 @@ func TestRestoreByTheManual(t *testing.T) {
 
 	sh(find("intumwa-backup finish"))
 	sh(find("intumwa admin restored"))
+	sh(find("KEEP=2 intumwa-backup prune")) // the base backups of both servers stay
 	conn = connect()
 	var there bool
 	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, last).Scan(&there); err != nil || !there {

@@ -12,6 +12,9 @@ gone() {
 		if [ -e "$path" ] || [ -L "$path" ]; then fail "$path is still there"; fi
 	done
 }
+follows() { # a block of the manual, which the test sets as a variable
+	bash -euc "${!1}" >/tmp/log 2>&1 || fail "$1: $(cat /tmp/log)"
+}
 config=/etc/intumwa/intumwa.yaml
 links=/etc/systemd/system
 kept() { # the operator's files are as they were
@@ -39,8 +42,7 @@ for file in /usr/bin/intumwa-backup /usr/share/man/man1/intumwa.1.gz /usr/share/
 	/usr/share/intumwa/proxy/nginx.conf /usr/share/intumwa/grafana/dashboards/wall.json /usr/share/doc/intumwa/{copyright,THIRD-PARTY-NOTICES,install.md,runbooks/README.md,intumwa.sample.yaml}; do
 	[ -s "$file" ] || fail "$file is missing"
 done
-# shellcheck disable=SC2154 # the test sets it: the first block of docs/monitoring.md
-bash -euc "$MONITORING" >/tmp/log 2>&1 || fail "docs/monitoring.md: $(cat /tmp/log)"
+follows MONITORING
 [ "$(grep -c '[1-9][0-9]* rules found' /tmp/log)" = 4 ] || fail "Prometheus has not all rules: $(cat /tmp/log)"
 grep -q '127.0.0.1:9091' /etc/default/prometheus || fail "Prometheus keeps the gateway's port"
 grep -q 'cluster.listen-address= *"' /etc/default/prometheus-alertmanager || fail "Alertmanager opens 9094"
@@ -114,3 +116,37 @@ rpm -e intumwa >/tmp/log 2>&1 || fail "rpm -e: $(cat /tmp/log)"
 gone /usr/bin/intumwa /usr/share/intumwa
 grep -q '^# mine$' $config.rpmsave || fail "rpm -e lost the configuration"
 [ "$(cat /etc/intumwa/secrets/*)" = "$secrets" ] || fail "rpm -e lost the secrets"
+
+# From an archive, and then to the package: a configuration with passwords stays closed to others, and the same units are
+# enabled, as the package's.
+cd /release/intumwa-*/ || fail "there is no archive"
+follows ARCHIVE
+has /usr/local/bin/intumwa 755 root:root
+has $config 644 root:root
+systemctl --root=/ enable intumwa@api intumwa@dispatcher base-intumwa.timer >/dev/null 2>&1
+chgrp intumwa $config
+chmod 640 $config
+echo '# mine' >>$config
+echo >>/usr/local/bin/intumwa
+follows SAVE_ARCHIVE
+has $config.before 640 root:intumwa
+cmp -s bin/intumwa /usr/local/bin/intumwa || fail "the archive's program is not installed"
+cmp -s bin/intumwa /usr/local/bin/intumwa.before && fail "the program of before is not kept"
+follows BACK_ARCHIVE
+cmp -s /usr/local/bin/intumwa /usr/local/bin/intumwa.before || fail "the program of before is not back"
+has $config 640 root:intumwa
+dpkg --force-confold -i /release/first.deb >/tmp/log 2>&1 </dev/null || fail "to the package: $(cat /tmp/log)"
+follows TO_PACKAGE
+gone /usr/local/bin/intumwa $links/intumwa.service $links/intumwa@.service $links/base-intumwa.timer
+for unit in multi-user.target.wants/intumwa@api.service multi-user.target.wants/intumwa@dispatcher.service timers.target.wants/base-intumwa.timer; do
+	[[ $(readlink $links/$unit) == */lib/systemd/system/* ]] || fail "$unit leads to $(readlink $links/$unit)"
+done
+gone $links/multi-user.target.wants/intumwa@webhooks.service $links/multi-user.target.wants/intumwa.service
+rm $config.before
+follows SAVE
+has $config.before 640 root:intumwa
+echo '# a mistake' >>$config
+follows BACK
+has $config 640 root:intumwa
+kept 'going back by the manual'
+if grep -q 'a mistake' $config; then fail "the configuration of before is not back"; fi

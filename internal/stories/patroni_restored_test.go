@@ -67,7 +67,7 @@ func TestPatroniRestored(t *testing.T) {
 	w.eventually(patience, "the restored node leads", func() bool { return c.Leader() == leader })
 	for _, n := range c.Nodes {
 		if n != leader {
-			if err := os.RemoveAll(n.Data); err != nil {
+			if err := os.Rename(n.Data, n.Data+".old"); err != nil {
 				t.Fatal(err)
 			}
 			n.Start()
