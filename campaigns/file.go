@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"intumwa/accounts"
-	"intumwa/dashboard/words"
 	"intumwa/intake"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // Limits of a campaign, and of one of a company that cannot send yet.
@@ -58,7 +58,7 @@ type Problem struct {
 type File struct {
 	intake   *intake.Intake
 	plan     *sms.Plan
-	lang     *words.Language
+	lang     *texts.Language
 	company  *accounts.Company
 	sender   string
 	template *sms.Template
@@ -74,7 +74,7 @@ type File struct {
 
 // Open reads a file of a company with its senders ([accounts.Principal]) up to its header line, or returns what is wrong
 // with it. about is what the user said about the file, lang the language of all texts.
-func (c *Campaigns) Open(lang *words.Language, company *accounts.Company, sender, template string, file []byte, about Reading) (*File, []Problem) {
+func (c *Campaigns) Open(lang *texts.Language, company *accounts.Company, sender, template string, file []byte, about Reading) (*File, []Problem) {
 	r := &File{intake: c.Intake, plan: c.Plan, lang: lang, company: company, sender: sender, template: sms.ParseColumns(template)}
 	r.most, _ = Limits(company)
 	var err error
@@ -112,7 +112,7 @@ func (r *File) next() (row sheetRow, err error) {
 }
 
 // ProblemOf returns the text of a [*FileError], or of the end of the file.
-func ProblemOf(lang *words.Language, err error) Problem {
+func ProblemOf(lang *texts.Language, err error) Problem {
 	if e, ok := errors.AsType[*FileError](err); ok {
 		return Problem{e.Line, lang.T(e.Key, e.Args...)}
 	}
@@ -209,7 +209,7 @@ var wholeNumber = regexp.MustCompile(`^((?:\+?257)?[0-9]{8})[.,]0+$`)
 
 // amount returns a number of a workbook as people write it in the user's language: the workbook has an English format,
 // and to the reader of a French text "25,000" is 25.
-func amount(lang *words.Language, shown, exact string) string {
+func amount(lang *texts.Language, shown, exact string) string {
 	if lang.Tag != "fr" || shown == exact || !strings.ContainsAny(shown, ",.") || !amountText.MatchString(shown) {
 		return shown
 	}

@@ -3,12 +3,12 @@ package campaigns
 import (
 	"testing"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 )
 
 // TestAmounts: a French text has the numbers of a workbook as French readers write them.
 func TestAmounts(t *testing.T) {
-	texts, err := words.Load()
+	texts, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

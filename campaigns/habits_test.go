@@ -9,14 +9,14 @@ import (
 	"golang.org/x/text/encoding/unicode"
 
 	"intumwa/accounts"
-	"intumwa/dashboard/words"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // TestHabitsOfFiles: files as people have them, with the column of the numbers and the numbers that are read, or the reason of
 // the refusal.
 func TestHabitsOfFiles(t *testing.T) {
-	texts, err := words.Load()
+	texts, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/dashboard/words"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 const (
@@ -114,7 +114,7 @@ func (made *Campaign) barred(ctx context.Context, db postgres.Querier, rows []Ro
 
 // Recheck marks recipients of an unsent campaign who have opted out since the check, and those to whom p can no longer
 // send, and reports whether there are any. lang is the language of the faults.
-func (c *Campaigns) Recheck(ctx context.Context, lang *words.Language, p *accounts.Principal, made *Campaign) (marked bool, err error) {
+func (c *Campaigns) Recheck(ctx context.Context, lang *texts.Language, p *accounts.Principal, made *Campaign) (marked bool, err error) {
 	batch := intake.Batch{Sender: made.Sender, Template: sms.ParseColumns(made.Template), Part: &intake.Part{Of: made.ID}}
 	err = c.unbegun(ctx, made, func(tx pgx.Tx) error {
 		for after, more := 0, true; more; {

@@ -8,11 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gin-gonic/gin"
-
 	"intumwa/accounts"
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/web"
 	"intumwa/internal/audit"
 )
 
@@ -50,7 +49,7 @@ func TestAdministratorsScope(t *testing.T) {
 	for _, after := range []string{`UPDATE sessions SET admin_until = now() - interval '1 second'`, `UPDATE users SET administrator = false`} {
 		w.exec(after)
 		seen := 0
-		for _, route := range w.d.handler.(*gin.Engine).Routes() {
+		for _, route := range w.d.site.Routes() {
 			if !strings.HasPrefix(route.Path, "/admin") || route.Path == "/admin/leave" || route.Path == "/admin/enter" {
 				continue
 			}
@@ -76,7 +75,7 @@ func TestCreditsAreGrantedOnce(t *testing.T) {
 	company := w.company("aline@example.com", "Isoko")
 	c := newClient(w)
 	admin := c.inside("root@example.com")
-	path := companyPath(company.ID)
+	path := web.CompanyPath(company.ID)
 	_, rest, found := strings.Cut(c.get(path).body, `name="key" value="`)
 	once, _, _ := strings.Cut(rest, `"`)
 	if !found || len(once) != 32 {
@@ -123,7 +122,7 @@ func TestSameSender(t *testing.T) {
 	}
 	c := newClient(w)
 	c.inside("root@example.com")
-	for _, path := range []string{"/admin/senders", companyPath(second.ID)} {
+	for _, path := range []string{"/admin/senders", web.CompanyPath(second.ID)} {
 		c.wants(c.get(path), http.StatusOK, "Iwacu &amp; Fils", "Also approved for: Isoko<")
 	}
 }
@@ -145,7 +144,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	c := newClient(w)
 	admin := c.inside("root@example.com")
 	second := "/admin/users/" + strconv.FormatInt(w.user("second@example.com", true).ID, 10)
-	home, name, token := companyPath(company.ID), "/admin/senders/"+strconv.FormatInt(sender.ID, 10), "/admin/keys/"+strconv.FormatInt(key.ID, 10)
+	home, name, token := web.CompanyPath(company.ID), "/admin/senders/"+strconv.FormatInt(sender.ID, 10), "/admin/keys/"+strconv.FormatInt(key.ID, 10)
 	for i, step := range []struct {
 		path, act, before, after string
 		pairs                    []string
@@ -220,7 +219,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	w.exec(`INSERT INTO sender_documents (registration_id, name, type, size, at, document) SELECT id, left($1, 100), 'application/pdf', 0, now(), '' FROM sender_carriers`, hostile)
 	c := newClient(w)
 	c.inside("root@example.com")
-	for _, path := range []string{"/admin", "/admin/companies", "/admin/companies?q=" + url.QueryEscape(hostile), companyPath(company.ID), "/admin/senders", "/admin/senders/1", "/admin/senders/late", "/admin/senders/1/letter?carrier=leo", "/admin/links",
+	for _, path := range []string{"/admin", "/admin/companies", "/admin/companies?q=" + url.QueryEscape(hostile), web.CompanyPath(company.ID), "/admin/senders", "/admin/senders/1", "/admin/senders/late", "/admin/senders/1/letter?carrier=leo", "/admin/links",
 		"/admin/money", "/admin/money?month=" + url.QueryEscape(hostile), "/admin/receipts", "/admin/inbound", "/admin/users", "/admin/acts", "/admin/acts?actor=" + url.QueryEscape(hostile), "/admin/acts?company=" + url.QueryEscape(hostile),
 		"/admin/search?q=" + url.QueryEscape("x "+hostile), "/admin/search?q=61000001", "/admin/messages/" + message.String()} {
 		a := c.get(path)

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/gin-gonic/gin"
+
+	"intumwa/dashboard/web"
 )
 
 //go:embed assets
@@ -43,18 +45,18 @@ var allAssets = sync.OnceValues(func() (assets, error) {
 })
 
 // asset is GET /assets/:name.
-func (d *Dashboard) asset(v *visit) error {
-	content, known := d.assets.files[v.c.Param("name")]
+func (d *Dashboard) asset(v *web.Visit) error {
+	content, known := d.assets.files[v.C.Param("name")]
 	if !known {
-		return errNotFound
+		return web.ErrNotFound
 	}
-	v.c.Header("Cache-Control", "public, max-age=31536000, immutable")
-	v.c.Data(http.StatusOK, mime.TypeByExtension(path.Ext(v.c.Param("name"))), content)
+	v.C.Header("Cache-Control", "public, max-age=31536000, immutable")
+	v.C.Data(http.StatusOK, mime.TypeByExtension(path.Ext(v.C.Param("name"))), content)
 	return nil
 }
 
 // robots is GET /robots.txt: search engines must index nothing.
-func (d *Dashboard) robots(v *visit) error {
-	v.c.Data(http.StatusOK, gin.MIMEPlain, []byte("User-agent: *\nDisallow: /\n"))
+func (d *Dashboard) robots(v *web.Visit) error {
+	v.C.Data(http.StatusOK, gin.MIMEPlain, []byte("User-agent: *\nDisallow: /\n"))
 	return nil
 }

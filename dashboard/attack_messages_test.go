@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
@@ -114,65 +113,16 @@ func TestSendsAreLimited(t *testing.T) {
 	}
 	here := w.d.rooms.Intake
 	w.d.rooms.Intake = away
+	w.d.wire()
 	c.wants(send(), http.StatusServiceUnavailable, "Nothing was sent", key, ">\nkept</textarea>")
 	w.d.rooms.Intake = here
+	w.d.wire()
 	c.wants(send(), http.StatusSeeOther)
 	c.wants(send(), http.StatusTooManyRequests, "within a minute")
 	a := c.send("/campaigns", "ISOKO", "Bonjour {{prenom}}", []byte("phone_number;prenom\n79000000;Aline\n"))
 	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusTooManyRequests, "within a minute", "Bonjour Aline", "Send 1 message")
 	c.wants(c.post("/messages/new", "do", "check", "message", "x"), http.StatusOK) // sends nothing
 	w.credits(company.ID, 9)
-}
-
-// TestTextSize: a text is measured as billed, and a line break is one character.
-func TestTextSize(t *testing.T) {
-	for _, try := range []struct {
-		text                  string
-		smart                 bool
-		segments, foreign     int
-		simple, more          int
-		parts, first, instead string // segments, divided by |
-	}{
-		{text: ""},
-		{text: strings.Repeat("x", 160), segments: 1},
-		{text: strings.Repeat("x", 161), segments: 2, parts: strings.Repeat("x", 153) + "|" + strings.Repeat("x", 8)},
-		{text: strings.Repeat("x", 152) + strings.Repeat("€", 5), segments: 2, parts: strings.Repeat("x", 152) + "|" + strings.Repeat("€", 5)},
-		{text: strings.Repeat("ж", 66) + "😀😀😀", segments: 2, foreign: 2, first: "U+0436", parts: strings.Repeat("ж", 66) + "|😀😀😀"},
-		{text: "it’s " + strings.Repeat("x", 100), segments: 2, foreign: 1, simple: 1, first: "U+2019", instead: "'"},
-		{text: "it’s " + strings.Repeat("x", 100), smart: true, segments: 1, parts: "it's " + strings.Repeat("x", 100)},
-		{text: "\u200b", segments: 1, foreign: 1, first: "U+200B"},
-	} {
-		m := measureOf(&accounts.Company{SmartEncoding: try.smart}, try.text, "ISOKO", false, 10)
-		if m.Segments != try.segments || len(m.Foreign.List) != try.foreign || m.Simple != try.simple || m.Foreign.More != try.more || try.parts != "" && strings.Join(m.Parts, "|") != try.parts || m.Changed != try.smart || m.After != 10-int64(try.segments) {
-			t.Errorf("%q: %+v", try.text, m)
-		}
-		if try.foreign > 0 && (m.Foreign.List[0].Code != try.first || try.instead != "" && m.Foreign.List[0].Instead != try.instead) {
-			t.Errorf("%q: %+v", try.text, m.Foreign.List[0])
-		}
-	}
-	var many strings.Builder // the longest form: all characters differ
-	for r := rune(0x4e00); many.Len() < maxForm/3; r++ {
-		many.WriteRune(r)
-	}
-	if m := measureOf(&accounts.Company{}, many.String(), "ISOKO", false, 0); len(m.Foreign.List) != firstsOnPage || m.Foreign.More == 0 {
-		t.Errorf("%d are listed, %d are not", len(m.Foreign.List), m.Foreign.More)
-	}
-	w := newWorld(t, nil)
-	c, _, _ := w.customer("aline", "ISOKO", 10)
-	c.wants(c.post("/messages/new", "do", "check", "message", "a\r\nb", "sender", "ISOKO"), http.StatusOK, "3 / 600")
-	preview := `<p class="from">ISOKO</p>
-      <p class="bubble" dir="auto">` + strings.Repeat("x", 153) + `<span class="cut" aria-hidden="true"></span>xxxxxxxx</p>`
-	c.wants(c.post("/messages/new", "do", "check", "message", strings.Repeat("x", 161), "sender", "ISOKO"), http.StatusOK, preview)
-
-	// One button replaces characters that have a GSM-7 look-alike; the rest of the form stays.
-	button := `value="replace"`
-	c.wants(c.post("/messages/new", "do", "check", "message", "ç’est 😀", "sender", "ISOKO"), http.StatusOK, button)
-	replaced := c.post("/messages/new", "do", "replace", "message", "« ç’est » 😀", "sender", "ISOKO", "number", "79000001")
-	c.wants(replaced, http.StatusOK, ">\n&#34; c&#39;est &#34; 😀</textarea>", `value="79000001"`)
-	if strings.Contains(replaced.body, button) {
-		t.Error("there is nothing left to replace, but the button is there")
-	}
-	w.counts(0, `select count(*) from messages`)
 }
 
 // TestTestNumber: tries of a code and replacements of the number are limited.

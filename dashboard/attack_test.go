@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 	"intumwa/internal/testenv"
 	"intumwa/messages/lookup"
 	"intumwa/sms"
@@ -45,7 +45,7 @@ func TestEveryRoute(t *testing.T) {
 	stranger, customer := newClient(w), newClient(w)
 	customer.signIn("aline@example.com")
 	changes := 0
-	for _, route := range w.d.handler.(*gin.Engine).Routes() {
+	for _, route := range w.d.site.Routes() {
 		if route.Method != http.MethodGet {
 			changes++
 			for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
@@ -81,7 +81,7 @@ func TestHeaders(t *testing.T) {
 	c := newClient(w)
 	for _, path := range []string{"/", "/sign-in", "/nowhere", "/robots.txt", w.d.assets.paths["style.css"]} {
 		a := c.get(path)
-		for name, want := range map[string]string{"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff",
+		for name, want := range map[string]string{"Content-Security-Policy": web.Policy, "X-Content-Type-Options": "nosniff",
 			"Referrer-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000"} {
 			if got := a.Header.Get(name); got != want {
 				t.Errorf("%s: %s is %q", path, name, got)
@@ -187,7 +187,7 @@ func TestOtherCompanysRows(t *testing.T) {
 		aline.wants(aline.post("/messages/new", "key", aline.key("/messages/new"), "sender", sender, "number", "79000001", "message", "x"), http.StatusUnprocessableEntity)
 	}
 	aline.wants(aline.post("/messages/new", "key", first, "sender", "ISOKO", "number", "79222222", "message", "Aline's own"), http.StatusSeeOther)
-	if _, known, err := w.d.rooms.Intake.Answered(t.Context(), alineUser.ID, keyPrefix+first); !known || err != nil {
+	if _, known, err := w.d.rooms.Intake.Answered(t.Context(), alineUser.ID, web.KeyPrefix+first); !known || err != nil {
 		t.Error("the key is not Aline's own:", known, err)
 	}
 	aline.wants(aline.post("/deliveries/recovery", "from", "2020-01-01T00:00"), http.StatusSeeOther)
@@ -293,6 +293,7 @@ func TestBruteForce(t *testing.T) {
 	}
 	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
 	w.d.rooms.Tries.Account = nil // in the next quarter of an hour the daily limit of codes holds
+	w.d.wire()
 	for range dayMost - most {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
 	}
@@ -332,7 +333,7 @@ func TestOpenRedirect(t *testing.T) {
 		"/\\evil.example": "/", "\\\\evil.example": "/", "javascript:alert(1)": "/", "/\tx": "/", "///evil.example": "/",
 		"/%2fevil.example": "/", "http:evil": "/", "/x\r\nLocation: y": "/", "/" + strings.Repeat("x", 2000): "/",
 	} {
-		if got := localPath(next); got != want {
+		if got := web.LocalPath(next); got != want {
 			t.Errorf("next %q leads to %q", next, got)
 		}
 	}
@@ -390,7 +391,7 @@ func TestMailedLinks(t *testing.T) {
 func TestOversizedRequests(t *testing.T) {
 	w := newWorld(t, nil)
 	c := newClient(w)
-	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", maxForm)), http.StatusRequestEntityTooLarge)
+	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", web.MaxForm)), http.StatusRequestEntityTooLarge)
 	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", 2000)), http.StatusUnprocessableEntity)
 	c.wants(c.post("/sign-up", "email", strings.Repeat("x", 300)+"@example.com", "name", "x"), http.StatusUnprocessableEntity)
 	c.wants(c.post("/sign-up", "email", "a@example.com", "name", strings.Repeat("x", 201)), http.StatusUnprocessableEntity)
@@ -453,7 +454,7 @@ func TestDatabaseAway(t *testing.T) {
 func TestPanic(t *testing.T) {
 	var log logged
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	w.d.handler.(*gin.Engine).GET("/panic/:id", w.d.open(func(*visit) error { panic("canary") }))
+	w.d.site.GET("/panic/:id", w.d.site.Open(func(*web.Visit) error { panic("canary") }))
 	c := newClient(w)
 	a := c.get("/panic/secret")
 	c.wants(a, http.StatusInternalServerError, "Something went wrong")

@@ -24,8 +24,8 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
-	"intumwa/dashboard/words"
 	"intumwa/internal/testenv"
+	"intumwa/texts"
 )
 
 // patience bounds the wait for anything that must happen.
@@ -149,7 +149,7 @@ type person struct {
 	*testing.T
 	w     *world
 	ctx   context.Context
-	lang  *words.Language
+	lang  *texts.Language
 	width int64 // of the window
 
 	axe       string                 // axe-core, for look

@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/campaigns"
+	"intumwa/dashboard/web"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
@@ -237,7 +238,7 @@ func TestCampaignScheduled(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 1500)
 	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(recipients(1500)))
-	at := time.Now().Add(2 * time.Hour).In(time.FixedZone("", 2*60*60)).Format(localTime)
+	at := time.Now().Add(2 * time.Hour).In(time.FixedZone("", 2*60*60)).Format(web.LocalTime)
 	batch := c.post(a.Header.Get("Location")+"/send", "send_at", at).Header.Get("Location")
 	c.wants(c.get(batch), http.StatusOK, "Scheduled</span>")
 	if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID), []handsets.OptOut{{Number: "+25779001200", Source: handsets.ByHandset}}); err != nil {

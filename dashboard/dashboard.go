@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
@@ -21,7 +19,15 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
-	"intumwa/dashboard/words"
+	"intumwa/dashboard/administration"
+	"intumwa/dashboard/develop"
+	"intumwa/dashboard/following"
+	"intumwa/dashboard/inbound"
+	"intumwa/dashboard/money"
+	"intumwa/dashboard/sending"
+	"intumwa/dashboard/settings"
+	"intumwa/dashboard/signin"
+	"intumwa/dashboard/web"
 	"intumwa/dispatcher/setup"
 	"intumwa/exports"
 	"intumwa/inbound/handsets"
@@ -33,6 +39,7 @@ import (
 	"intumwa/messages/statistics"
 	"intumwa/operations"
 	"intumwa/sms"
+	"intumwa/texts"
 	"intumwa/verifications"
 	"intumwa/webhooks"
 )
@@ -42,7 +49,7 @@ type Options struct {
 	PublicURL      string        // the address of the dashboard, for links in mails: https://sms.example.com
 	DocsURL        string        // of the API's reference; empty: no link to it
 	CreditsNotice  string        // how customers get credits, from the operator
-	Operator       Operator      // who runs the installation
+	Operator       web.Operator  // who runs the installation
 	APIURL         string        // {base_url} of the API, for examples: https://sms.example.com/v1
 	TrustedProxies []string      // whose X-Forwarded-For is trusted
 	SecureCookies  bool          // HTTPS only
@@ -107,30 +114,22 @@ type Tries struct {
 
 // Dashboard serves the pages.
 type Dashboard struct {
-	opts        Options
-	log         *slog.Logger
-	rooms       Rooms
-	operations  operations.Rooms
-	words       *words.Words
-	assets      assets
-	metrics     *metrics
-	crossOrigin *http.CrossOriginProtection
+	opts       Options
+	log        *slog.Logger
+	rooms      Rooms
+	operations operations.Rooms
+	words      *texts.Texts
+	assets     assets
+	site       *web.Site
 
-	turns          *throttle.Turns // at the database
-	downloads      *throttle.Turns // downloads, per company
-	downloaders    *throttle.Turns // downloads, per network address
-	patience       time.Duration   // for a download's client
-	uploads        *throttle.Turns // uploads, per company; the client decides how long they last
-	uploaders      *throttle.Turns // uploads, per network address: anyone can create companies
-	documents      *throttle.Turns // uploads of documents, which are larger
-	board          *board
-	adminDownloads *throttle.Turns // downloads, per administrator
-	large          *throttle.Turns // large uploads, per company
-	heavy          *throttle.Turns // work that needs a multiple of a file's size, per company
-
-	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
-
-	handler http.Handler
+	signin         signin.Pages
+	settings       settings.Pages
+	develop        develop.Pages
+	money          money.Pages
+	sending        sending.Pages
+	following      following.Pages
+	inbound        inbound.Pages
+	administration administration.Pages
 }
 
 // New reads the templates and texts. Run starts the background work.
@@ -141,46 +140,30 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if opts.SessionIdle == 0 {
 		opts.SessionIdle = 12 * time.Hour
 	}
-	if opts.AtOnce == 0 {
-		opts.AtOnce = turnsOfAll
-	}
-	if opts.AtOnceOfOne == 0 {
-		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one user leaves some to others
-	}
 	opts.PublicURL, opts.DocsURL = strings.TrimRight(opts.PublicURL, "/"), strings.TrimRight(opts.DocsURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, People: rooms.People, SignIn: rooms.SignIn,
-		Companies: rooms.Companies, Keys: rooms.Keys, Senders: rooms.Senders, TestNumbers: rooms.TestNumbers, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets},
-		metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
-		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(downloadsOfAll, downloadsOfOne),
-		downloaders: throttle.NewTurns(downloadsOfAll, downloadsOfOrigin), adminDownloads: throttle.NewTurns(downloadsOfAdmins, downloadsOfOne), patience: downloadPatience,
-		large: throttle.NewTurns(largeUploads, 1), heavy: throttle.NewTurns(heavyAtOnce, 1)}
-	d.board = &board{d: d}
+		Companies: rooms.Companies, Keys: rooms.Keys, Senders: rooms.Senders, TestNumbers: rooms.TestNumbers, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets}}
 	var err error
-	if d.words, err = words.Load(); err != nil {
+	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
 	if d.assets, err = allAssets(); err != nil {
 		return nil, fmt.Errorf("reading the assets: %w", err)
 	}
-	if d.handler, err = d.routes(); err != nil {
+	if d.site, err = web.New(web.Options{DocsURL: opts.DocsURL, CreditsNotice: opts.CreditsNotice, TrustedProxies: opts.TrustedProxies, SecureCookies: opts.SecureCookies,
+		SessionIdle: opts.SessionIdle, SMPP: opts.SMPP, AtOnce: opts.AtOnce, AtOnceOfOne: opts.AtOnceOfOne, Words: d.words, Log: opts.Log, Metrics: opts.Metrics,
+		Uploads:   map[string]web.Upload{"POST /campaigns": sending.CampaignUpload, "POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
+		Missing:   []error{accounts.ErrNotFound, messages.ErrNotFound, webhooks.ErrNotFound, campaigns.ErrNotFound, exports.ErrNotFound, verifications.ErrNotFound},
+		Templates: pages, Nav: d.nav, Sessions: rooms.Sessions, Balance: rooms.Ledger.Balance}); err != nil {
 		return nil, err
 	}
+	d.wire()
+	d.routes()
 	return d, nil
 }
 
-// ServeHTTP handles a request; HEAD as GET, whose body net/http does not send.
-func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodHead {
-		r = r.Clone(context.WithValue(r.Context(), headKey{}, true))
-		r.Method = http.MethodGet
-	}
-	d.handler.ServeHTTP(w, r)
-}
-
-type headKey struct{}
-
-// headOnly reports whether the request is HEAD: then read no row of a file and consume no one-time secret.
-func (v *visit) headOnly() bool { return v.ctx().Value(headKey{}) != nil }
+// ServeHTTP handles a request.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.site.ServeHTTP(w, r) }
 
 const sweepEvery = time.Hour
 
@@ -196,39 +179,4 @@ func (d *Dashboard) Run(ctx context.Context) error {
 		case <-time.After(sweepEvery):
 		}
 	}
-}
-
-type metrics struct {
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-}
-
-func newMetrics(registerer prometheus.Registerer) *metrics {
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "intumwa_dashboard_requests_total",
-			Help: "Dashboard requests.",
-		}, []string{"route", "method", "code"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "intumwa_dashboard_request_seconds",
-			Help:    "Duration of dashboard requests.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
-		}, []string{"route"}),
-	}
-	if registerer != nil {
-		registerer.MustRegister(m.requests, m.seconds)
-	}
-	return m
-}
-
-// observe counts and times requests. Unknown paths share one label value, as do unusual methods.
-func (m *metrics) observe(c *gin.Context) {
-	start := time.Now()
-	c.Next()
-	route, method := c.FullPath(), c.Request.Method
-	if route == "" {
-		route, method = "none", "any"
-	}
-	m.requests.WithLabelValues(route, method, strconv.Itoa(c.Writer.Status())).Inc()
-	m.seconds.WithLabelValues(route).Observe(time.Since(start).Seconds())
 }

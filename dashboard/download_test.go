@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/web"
 	"intumwa/internal/throttle"
 )
 
@@ -50,10 +51,10 @@ func TestSlowReaders(t *testing.T) {
 	var refused, begun int
 	var count sync.Mutex
 	var all sync.WaitGroup
-	for i := range downloadsOfOrigin/downloadsOfOne + 1 {
+	for i := range web.DownloadsOfOrigin/web.DownloadsOfOne + 1 {
 		slow, _, company := w.customer(fmt.Sprintf("mallory%d", i), fmt.Sprintf("MAL%d", i), 0)
 		w.document(company.ID)
-		for range downloadsOfOne {
+		for range web.DownloadsOfOne {
 			all.Go(func() {
 				_, line := slow.begin("/company/document")
 				count.Lock()
@@ -64,7 +65,7 @@ func TestSlowReaders(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if begun != downloadsOfOrigin || refused != downloadsOfOne {
+	if begun != web.DownloadsOfOrigin || refused != web.DownloadsOfOne {
 		t.Fatalf("%d downloads began, %d were refused", begun, refused)
 	}
 	other, _, company := w.customer("bob", "BOBCO", 0)
@@ -77,8 +78,8 @@ func TestSlowReaders(t *testing.T) {
 	}
 	other.wants(other.get("/statement.csv"), http.StatusOK)
 
-	for i := range int64(downloadsOfAll - downloadsOfOrigin) {
-		leave, err := w.d.downloads.Enter(t.Context(), -i)
+	for i := range int64(web.DownloadsOfAll - web.DownloadsOfOrigin) {
+		leave, err := w.d.site.Downloads.Enter(t.Context(), -i)
 		if err != nil {
 			t.Fatal(i, err)
 		}
@@ -93,7 +94,7 @@ func TestSlowReaders(t *testing.T) {
 // TestDownloadsEnd: a client that reads nothing, or a byte now and then, loses its download and so its turn.
 func TestDownloadsEnd(t *testing.T) {
 	w := newWorld(t, nil)
-	w.d.patience = 300 * time.Millisecond
+	w.d.site.Patience = 300 * time.Millisecond
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	w.document(company.ID)
 	c.begin("/company/document")
@@ -123,8 +124,8 @@ func TestDownloadsWaitWithoutTurn(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce = 1 })
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	w.document(company.ID)
-	for range downloadsOfOne {
-		leave, err := w.d.downloads.Enter(t.Context(), company.ID)
+	for range web.DownloadsOfOne {
+		leave, err := w.d.site.Downloads.Enter(t.Context(), company.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +140,7 @@ func TestDownloadsWaitWithoutTurn(t *testing.T) {
 		const most = throttle.TurnWait * 7 / 10
 		for waits := true; waits; {
 			start := time.Now()
-			if leave, err := w.d.turns.Enter(t.Context(), -1); err == nil {
+			if leave, err := w.d.site.Turns.Enter(t.Context(), -1); err == nil {
 				leave()
 			}
 			if waited := time.Since(start); waited > most {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/testmode"
+	"intumwa/dashboard/web"
 )
 
 // requested is the tests' API: it records requests and responds as set. cmd/intumwa tests the real one.
@@ -131,7 +133,7 @@ func TestNewKeyRuns(t *testing.T) {
 	other, _ := makeKey()
 	b := newClient(w)
 	b.signIn(w.user("bob@example.com", false).Email)
-	b.post("/keys/run", "made", other, "number", "+25701000001", "key", newFormKey())
+	b.post("/keys/run", "made", other, "number", "+25701000001", "key", web.NewFormKey())
 	if strings.Contains(b.get("/keys").body, other) {
 		t.Error("another user's key is shown")
 	}
@@ -176,9 +178,9 @@ func shellArguments(t *testing.T, command string) []string {
 
 // TestCommandIsQuoted: no text escapes its quotes in a POSIX shell.
 func TestCommandIsQuoted(t *testing.T) {
-	d := &Dashboard{opts: Options{APIURL: "https://api.example.com/v1"}}
-	body := exampleBody("+25779000101", testSender, "l'été $(id) `id` \"a\" \\ !! <b>\n&")
-	if args := shellArguments(t, d.curl("7|abc", body)); args[len(args)-1] != body || len(args) != 11 {
+	d := &testmode.Reader{APIURL: "https://api.example.com/v1"}
+	body := testmode.Body("+25779000101", testSender, "l'été $(id) `id` \"a\" \\ !! <b>\n&")
+	if args := shellArguments(t, d.Curl("7|abc", body)); args[len(args)-1] != body || len(args) != 11 {
 		t.Errorf("%q", args)
 	}
 }

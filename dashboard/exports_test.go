@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"intumwa/accounts"
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
+	"intumwa/texts"
 )
 
 // TestExports: a person asks for a month, and downloads its file in any part. Other roles and companies get nothing.
@@ -18,7 +18,7 @@ func TestExports(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	other, _, _ := w.customer("bob", "BOBCO", 0)
-	now := postgres.Now().In(words.Bujumbura)
+	now := postgres.Now().In(texts.Bujumbura)
 	month := now.Format("2006-01")
 	w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status)
 		select gen_random_uuid(), $1, 1, '+25779' || lpad(n::text, 6, '0'), 'ISOKO', '=text ' || n, 0, 1, false, $2, 'leo', 1 from generate_series(1, 3000) n`, company.ID, now)
@@ -83,7 +83,7 @@ func TestExports(t *testing.T) {
 func TestAdminExports(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 0)
-	now := postgres.Now().In(words.Bujumbura)
+	now := postgres.Now().In(texts.Bujumbura)
 	w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status)
 		values (gen_random_uuid(), $1, 1, '+25779123456', 'ISOKO', 'a secret', 0, 1, false, $2, 'leo', 1)`, company.ID, now)
 	root := newClient(w)

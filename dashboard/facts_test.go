@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/web"
 )
 
 // aCertificate begins like a PDF; nothing more is checked.
@@ -24,7 +25,7 @@ func TestFacts(t *testing.T) {
 	admin := newClient(w)
 	admin.inside("root@example.com")
 	admin.wants(admin.get("/admin"), http.StatusOK, "Missing: NIF, RC, Address, Phone, Contact, Document")
-	if n := strings.Count(admin.get(companyPath(company.ID)).body, `class="badge wait">Missing<`); n != 6 {
+	if n := strings.Count(admin.get(web.CompanyPath(company.ID)).body, `class="badge wait">Missing<`); n != 6 {
 		t.Errorf("%d facts are marked as missing", n)
 	}
 	old := factsVersion.FindStringSubmatch(admin.get("/admin").body)
@@ -49,14 +50,14 @@ func TestFacts(t *testing.T) {
 		t.Errorf("the next step is %v", next)
 	}
 
-	page := admin.get(companyPath(company.ID))
+	page := admin.get(web.CompanyPath(company.ID))
 	admin.wants(page, http.StatusOK, "4000123456", "RC 12345/21", "Rohero, Bujumbura", "&#43;257 22 21 00 00", "Éric N.", "certificate.pdf")
 	admin.wants(admin.get("/admin"), http.StatusOK, "Complete")
 	for _, version := range []string{"", old[1]} { // of an older page
-		admin.wants(admin.post(companyPath(company.ID)+"/approve", "facts", version), http.StatusSeeOther)
-		admin.wants(admin.get(companyPath(company.ID)), http.StatusOK, "the company has changed its details")
+		admin.wants(admin.post(web.CompanyPath(company.ID)+"/approve", "facts", version), http.StatusSeeOther)
+		admin.wants(admin.get(web.CompanyPath(company.ID)), http.StatusOK, "the company has changed its details")
 	}
-	admin.wants(admin.post(companyPath(company.ID)+"/approve", "facts", factsVersion.FindStringSubmatch(page.body)[1]), http.StatusSeeOther)
+	admin.wants(admin.post(web.CompanyPath(company.ID)+"/approve", "facts", factsVersion.FindStringSubmatch(page.body)[1]), http.StatusSeeOther)
 	c.wants(c.post("/company/facts", facts...), http.StatusUnprocessableEntity, "approved with these details")
 	c.wants(c.uploadAs("/company/document", nil, "other.pdf", aCertificate), http.StatusUnprocessableEntity, "approved with these details")
 	if got := strings.Join(w.acts(company.ID), " "); got != "company.facts company.document company.set" {
@@ -76,7 +77,7 @@ func TestDocument(t *testing.T) {
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	admin := newClient(w)
 	admin.inside("root@example.com")
-	path := companyPath(company.ID) + "/document"
+	path := web.CompanyPath(company.ID) + "/document"
 	for _, try := range []struct{ name, file, text string }{
 		{"certificate.pdf", "", "Choose a file"},
 		{"certificate.pdf", "<html>", "This is not a PDF"},
@@ -85,7 +86,7 @@ func TestDocument(t *testing.T) {
 	} {
 		c.wants(c.uploadAs("/company/document", nil, try.name, try.file), http.StatusUnprocessableEntity, try.text)
 	}
-	c.wants(c.uploadAs("/company/document", url.Values{"x": {strings.Repeat("x", maxForm)}}, "certificate.pdf", aCertificate+strings.Repeat("x", accounts.MaxDocument)), http.StatusRequestEntityTooLarge)
+	c.wants(c.uploadAs("/company/document", url.Values{"x": {strings.Repeat("x", web.MaxForm)}}, "certificate.pdf", aCertificate+strings.Repeat("x", accounts.MaxDocument)), http.StatusRequestEntityTooLarge)
 	c.wants(c.get("/company/document"), http.StatusNotFound)
 	admin.wants(admin.get(path), http.StatusNotFound)
 
@@ -131,11 +132,11 @@ func TestSenderWarnings(t *testing.T) {
 	c.wants(c.post("/senders", "name", "Lum1Cash", "purpose", "Receipts of payments"), http.StatusSeeOther)
 	admin := newClient(w)
 	admin.inside("root@example.com")
-	for _, path := range []string{"/admin/senders", companyPath(company.ID)} {
+	for _, path := range []string{"/admin/senders", web.CompanyPath(company.ID)} {
 		admin.wants(admin.get(path), http.StatusOK, "Looks like Lumicash, a wallet", "Also approved for: bob", "Receipts of payments")
 	}
 	w.exec(`update senders set name = 'Isoko' where name = 'Lum1Cash'`)
-	for _, path := range []string{"/admin/senders", companyPath(company.ID)} {
+	for _, path := range []string{"/admin/senders", web.CompanyPath(company.ID)} {
 		if strings.Contains(admin.get(path).body, "Looks like") {
 			t.Errorf("%s warns of another name", path)
 		}

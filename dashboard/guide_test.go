@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 )
 
 // TestGuideNamesThePages: what the guide to the dashboard and the pages about finance put in quotation marks is written on the
 // dashboard's pages.
 func TestGuideNamesThePages(t *testing.T) {
-	all, err := words.Load()
+	all, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

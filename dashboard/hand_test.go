@@ -15,8 +15,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"intumwa/dashboard/words"
 	"intumwa/internal/testenv"
+	"intumwa/texts"
 )
 
 // A person has a mouse, a keyboard and files. Scripts only look: they find where a text or field is and read what it
@@ -352,7 +352,7 @@ func (p *person) judge(name string, axe bool, widths ...int64) {
 		Path    string
 	}
 	p.glance(`({Status: performance.getEntriesByType("navigation")[0].responseStatus, Size: document.documentElement.outerHTML.length,
-		Missing: document.documentElement.outerHTML.includes(`+quoted(words.Missing)+`), Path: location.pathname})`, &page)
+		Missing: document.documentElement.outerHTML.includes(`+quoted(texts.Missing)+`), Path: location.pathname})`, &page)
 	if page.Status >= 500 || page.Missing || page.Size > 100_000 {
 		p.Errorf("%s: status %d, %d characters, or texts are missing:\n%s", name, page.Status, page.Size, p.read())
 	}

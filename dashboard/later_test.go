@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 )
 
 // TestCampaignLater: a scheduled campaign waits until its time, and its page can cancel it. A past or distant time is
@@ -18,7 +18,7 @@ func TestCampaignLater(t *testing.T) {
 	c.wants(a, http.StatusSeeOther)
 	draft := a.Header.Get("Location")
 	c.wants(c.get(draft), http.StatusOK, `name="send_at"`)
-	local := func(d time.Duration) string { return time.Now().Add(d).In(words.Bujumbura).Format("2006-01-02T15:04") }
+	local := func(d time.Duration) string { return time.Now().Add(d).In(texts.Bujumbura).Format("2006-01-02T15:04") }
 	for value, text := range map[string]string{
 		local(-time.Hour): "Choose a future day", "2026-02-30T10:00": "Choose a future day", "tomorrow": "Choose a future day", local(31 * 24 * time.Hour): "next 30 days",
 	} {
@@ -32,7 +32,7 @@ func TestCampaignLater(t *testing.T) {
 	if again := c.post(draft+"/send", "send_at", local(3*time.Hour)).Header.Get("Location"); again != place {
 		t.Errorf("sent again, to %s and %s", place, again)
 	}
-	due, err := time.ParseInLocation("2006-01-02T15:04", at, words.Bujumbura)
+	due, err := time.ParseInLocation("2006-01-02T15:04", at, texts.Bujumbura)
 	if err != nil {
 		t.Fatal(err)
 	}

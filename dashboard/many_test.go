@@ -168,6 +168,7 @@ func TestManyMessages(t *testing.T) {
 	rooms := &w.d.rooms
 	rooms.Messages, rooms.Lookup, rooms.Statistics = messages.New(pool), lookup.New(pool), statistics.New(pool)
 	rooms.Pool, rooms.Statements, rooms.Handsets = pool, billing.New(pool), handsets.New(pool)
+	w.d.wire()
 
 	old, _, err := w.d.rooms.Lookup.List(t.Context(), sms.CompanyID(company.ID), lookup.Filter{}, 1000, 1)
 	if err != nil || len(old) != 1 {

@@ -15,6 +15,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/people"
 	"intumwa/campaigns"
+	"intumwa/dashboard/web"
 )
 
 // fileForm returns a form with a file.
@@ -75,7 +76,7 @@ func TestMemoryOfUploads(t *testing.T) {
 	}
 	const documents, files = 32, 128
 	var cookies []string
-	for i := range (documents + files) / uploadsOfCompany {
+	for i := range (documents + files) / web.UploadsOfCompany {
 		email := fmt.Sprintf("u%d@example.com", i)
 		w.exec(`insert into users (email, name, password_hash) values ($1, 'x', 'none')`, email)
 		w.company(email, fmt.Sprintf("C%d", i))
@@ -113,7 +114,7 @@ func TestMemoryOfUploads(t *testing.T) {
 			defer func() { _ = conn.Close() }()
 			_ = conn.SetDeadline(time.Now().Add(2 * patience))
 			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: 192.0.2.%d\r\nContent-Type: %s\r\nCookie: intumwa-session=%s\r\nContent-Length: %d\r\n\r\n",
-				path, address.Host, i, kind, cookies[i/uploadsOfCompany], len(body))
+				path, address.Host, i, kind, cookies[i/web.UploadsOfCompany], len(body))
 			if err == nil {
 				_, err = conn.Write(body[:len(body)-1])
 			}

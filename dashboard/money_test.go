@@ -20,9 +20,10 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/campaigns"
-	"intumwa/dashboard/words"
+	"intumwa/dashboard/web"
 	"intumwa/messages/lookup"
 	"intumwa/messages/statistics"
+	"intumwa/texts"
 )
 
 // grant adjusts a company's balance.
@@ -94,7 +95,7 @@ func TestStatementPage(t *testing.T) {
 			1000 - i + 2 * (i / 10), gen_random_uuid(), now() - interval '1 day' FROM generate_series(1, 300) i`, company.ID)
 	a := c.get("/statement")
 	c.wants(a, http.StatusOK, "760", "statement.csv", "before=")
-	if n := strings.Count(a.body, "data-label=\"Balance\""); n != rowsOnPage {
+	if n := strings.Count(a.body, "data-label=\"Balance\""); n != web.RowsOnPage {
 		t.Errorf("%d rows on a page", n)
 	}
 	all := c.pages("/statement")
@@ -109,7 +110,7 @@ func TestStatementPage(t *testing.T) {
 	for strange, status := range map[string]int{"?kind=x%00&from=2026-99-99&to='": 422, "?before=-1": 200, "?before=99999999999999999999": 200, "?from=0001-01-01&to=9999-12-31": 422} {
 		c.wants(c.get("/statement"+strange), status)
 	}
-	yesterday := time.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(time.DateOnly)
+	yesterday := time.Now().Add(-24 * time.Hour).In(texts.Bujumbura).Format(time.DateOnly)
 	c.wants(c.get("/statement?from="+yesterday+"&to="+yesterday), http.StatusOK, "Opening balance</dt><dd>1,000<", "Closing balance</dt><dd>760<")
 	sheet := c.get("/statement/print?from=" + yesterday)
 	c.wants(sheet, http.StatusOK, "Statement of credits", "aline", "Carried forward")
@@ -329,7 +330,7 @@ func TestCampaignRefused(t *testing.T) {
 	// Anyone can create a company, so files are small until it may send campaigns.
 	w.exec(`update companies set verified = false where id = $1`, company.ID)
 	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", campaigns.MaxTried+1))), http.StatusUnprocessableEntity, "more than 500 recipients")
-	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("\n", smallUpload))), http.StatusRequestEntityTooLarge)
+	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("\n", campaigns.MaxSmallFile+web.MaxForm))), http.StatusRequestEntityTooLarge)
 	w.exec(`update companies set verified = true where id = $1`, company.ID)
 	// More than the credits cover: the page reports it, and a confirmation is refused.
 	a = c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", 4)))

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"intumwa/billing"
+	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 )
 
 // TestMonthPage: a company's month in both languages, without and with a price, as CSV, and for administrators.
 func TestMonthPage(t *testing.T) {
 	w := newWorld(t, nil)
-	w.d.opts.Operator = Operator{Name: "Nyota <Ltd>", NIF: "4000123456", TradeRegister: "RC 123/45", Address: "Chaussée du Prince Rwagasore, Bujumbura", Email: "comptes@nyota.example"}
+	w.d.opts.Operator = web.Operator{Name: "Nyota <Ltd>", NIF: "4000123456", TradeRegister: "RC 123/45", Address: "Chaussée du Prince Rwagasore, Bujumbura", Email: "comptes@nyota.example"}
+	w.d.wire()
 	c, company := w.merchant("aline", 1000)
 	w.exec(`INSERT INTO company_facts (company_id, nif, trade_register, address, phone, contact) VALUES ($1, '4000999999', 'RC 9', 'Gitega', '22222222', 'Aline')`, company.ID)
 	w.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
@@ -28,7 +30,7 @@ func TestMonthPage(t *testing.T) {
 	month := billing.MonthOf(postgres.Now())
 	admin := newClient(w)
 	admin.inside("root@example.com")
-	path := companyPath(company.ID) + "/month"
+	path := web.CompanyPath(company.ID) + "/month"
 	admin.wants(admin.get(path), http.StatusOK, "Nyota", "leo · Single")
 	for _, wrong := range []struct{ from, bif, text string }{{month.AddDate(0, 0, -1).Format(time.DateOnly), "5", "That month is over"}, {"", "5", "required"}, {month.Format(time.DateOnly), "1e3", "from 0 to 1,000,000"},
 		{month.AddDate(9, 0, 0).Format(time.DateOnly), "5", "too far away"}} {

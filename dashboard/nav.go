@@ -5,41 +5,30 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/web"
 )
-
-// navItem is a line of the side navigation.
-type navItem struct {
-	Path, Text, Icon string
-	Here             bool
-}
-
-// navGroup is a part of the side navigation.
-type navGroup struct {
-	Title string // empty: none
-	Items []navItem
-}
 
 // nav returns the side navigation of the signed-in user. Administrators without a company have that of the
 // administration, others on its pages.
-func (v *visit) nav() []navGroup {
-	path := v.c.Request.URL.Path
-	if v.session.User.Administrator && (v.session.Company == nil || path == "/admin" || strings.HasPrefix(path, "/admin/")) {
-		return v.adminNav()
+func (d *Dashboard) nav(v *web.Visit) []web.NavGroup {
+	path := v.C.Request.URL.Path
+	if v.Session.User.Administrator && (v.Session.Company == nil || path == "/admin" || strings.HasPrefix(path, "/admin/")) {
+		return d.adminNav(v)
 	}
 	if strings.HasPrefix(path, "/batches/") { // batches belong to the messages item
 		path = "/messages"
 	}
-	var groups []navGroup
-	group := func(title string) { groups = append(groups, navGroup{Title: title}) }
+	var groups []web.NavGroup
+	group := func(title string) { groups = append(groups, web.NavGroup{Title: title}) }
 	item := func(right accounts.Right, to, text, icon string) {
-		if here := path == to || to != "/" && strings.HasPrefix(path, to+"/"); v.session.May(right) && to != "" {
+		if here := path == to || to != "/" && strings.HasPrefix(path, to+"/"); v.Session.May(right) && to != "" {
 			last := &groups[len(groups)-1]
-			last.Items = append(last.Items, navItem{to, v.lang.T(text), icon, here})
+			last.Items = append(last.Items, web.NavItem{Path: to, Text: v.Lang.T(text), Icon: icon, Here: here})
 		}
 	}
 	group("")
 	item(accounts.MayUse, "/", "nav.home", "home")
-	group(v.lang.T("nav.send"))
+	group(v.Lang.T("nav.send"))
 	item(accounts.MayRead, "/messages", "nav.messages", "message")
 	item(accounts.MayRead, "/campaigns", "nav.campaigns", "campaign")
 	item(accounts.MayRead, "/received", "nav.received", "received")
@@ -47,57 +36,57 @@ func (v *visit) nav() []navGroup {
 	item(accounts.MayRead, "/verifications", "nav.verifications", "verification")
 	item(accounts.MayUse, "/charts", "nav.charts", "chart")
 	item(accounts.MayRead, "/quality", "nav.quality", "quality")
-	group(v.lang.T("nav.develop"))
+	group(v.Lang.T("nav.develop"))
 	item(accounts.MayDevelop, "/keys", "nav.keys", "key")
-	if v.d.opts.SMPP {
+	if d.opts.SMPP {
 		item(accounts.MayDevelop, "/smpp", "nav.smpp", "smpp")
 	}
 	item(accounts.MayDevelop, "/deliveries", "nav.deliveries", "hook")
 	item(accounts.MayDevelop, "/test-number", "nav.testnumber", "phone")
-	item(accounts.MayDevelop, v.d.opts.DocsURL, "nav.docs", "docs")
-	group(v.lang.T("nav.business"))
+	item(accounts.MayDevelop, d.opts.DocsURL, "nav.docs", "docs")
+	group(v.Lang.T("nav.business"))
 	item(accounts.MayManage, "/company", "nav.company", "company")
-	if v.session.Company != nil {
+	if v.Session.Company != nil {
 		item(accounts.MayManage, "/people", "nav.people", "people")
 	}
 	item(accounts.MayRead, "/senders", "nav.senders", "sender")
 	item(accounts.MayPay, "/statement", "nav.statement", "statement")
 	item(accounts.MayUse, "/account", "nav.account", "account")
-	if v.d.opts.DocsURL != "" {
-		item(accounts.MayUse, v.d.opts.DocsURL+"/guide", "nav.guide", "docs")
+	if d.opts.DocsURL != "" {
+		item(accounts.MayUse, d.opts.DocsURL+"/guide", "nav.guide", "docs")
 	}
-	if v.session.User.Administrator {
+	if v.Session.User.Administrator {
 		group("")
 		item(accounts.MayUse, "/admin", "nav.admin", "admin")
 	}
-	return slices.DeleteFunc(groups, func(g navGroup) bool { return len(g.Items) == 0 })
+	return slices.DeleteFunc(groups, func(g web.NavGroup) bool { return len(g.Items) == 0 })
 }
 
 // adminNav returns the side navigation of the administration.
-func (v *visit) adminNav() []navGroup {
-	route := v.c.FullPath()
-	group := func(title string, of ...navItem) navGroup {
+func (d *Dashboard) adminNav(v *web.Visit) []web.NavGroup {
+	route := v.C.FullPath()
+	group := func(title string, of ...web.NavItem) web.NavGroup {
 		for i := range of {
-			of[i].Text = v.lang.T(of[i].Text)
+			of[i].Text = v.Lang.T(of[i].Text)
 			of[i].Here = route == of[i].Path || of[i].Path != "/admin" && strings.HasPrefix(route, of[i].Path+"/")
 		}
 		if title != "" {
-			title = v.lang.T(title)
+			title = v.Lang.T(title)
 		}
-		return navGroup{title, of}
+		return web.NavGroup{Title: title, Items: of}
 	}
-	customers := group("nav.customers", navItem{Path: "/admin", Text: "tab.waiting", Icon: "done"}, navItem{Path: "/admin/companies", Text: "tab.companies", Icon: "company"},
-		navItem{Path: "/admin/senders", Text: "tab.senders", Icon: "sender"}, navItem{Path: "/admin/verifications", Text: "tab.verifications", Icon: "verification"})
-	if v.d.opts.SMPP {
-		customers.Items = append(customers.Items, group("", navItem{Path: "/admin/smpp", Text: "tab.smpp", Icon: "smpp"}).Items...)
+	customers := group("nav.customers", web.NavItem{Path: "/admin", Text: "tab.waiting", Icon: "done"}, web.NavItem{Path: "/admin/companies", Text: "tab.companies", Icon: "company"},
+		web.NavItem{Path: "/admin/senders", Text: "tab.senders", Icon: "sender"}, web.NavItem{Path: "/admin/verifications", Text: "tab.verifications", Icon: "verification"})
+	if d.opts.SMPP {
+		customers.Items = append(customers.Items, group("", web.NavItem{Path: "/admin/smpp", Text: "tab.smpp", Icon: "smpp"}).Items...)
 	}
-	return []navGroup{
-		group("", navItem{Path: "/", Text: "nav.home", Icon: "home"}),
-		group("nav.carriers", navItem{Path: "/admin/links", Text: "tab.links", Icon: "hook"}, navItem{Path: "/admin/quality", Text: "nav.quality", Icon: "quality"},
-			navItem{Path: "/admin/receipts", Text: "tab.receipts", Icon: "message"}, navItem{Path: "/admin/inbound", Text: "tab.inbound", Icon: "received"}),
+	return []web.NavGroup{
+		group("", web.NavItem{Path: "/", Text: "nav.home", Icon: "home"}),
+		group("nav.carriers", web.NavItem{Path: "/admin/links", Text: "tab.links", Icon: "hook"}, web.NavItem{Path: "/admin/quality", Text: "nav.quality", Icon: "quality"},
+			web.NavItem{Path: "/admin/receipts", Text: "tab.receipts", Icon: "message"}, web.NavItem{Path: "/admin/inbound", Text: "tab.inbound", Icon: "received"}),
 		customers,
-		group("tab.money", navItem{Path: "/admin/money", Text: "money.title", Icon: "statement"}),
-		group("nav.security", navItem{Path: "/admin/users", Text: "tab.users", Icon: "people"}, navItem{Path: "/admin/acts", Text: "tab.acts", Icon: "docs"}),
-		group("", navItem{Path: "/account", Text: "nav.account", Icon: "account"}),
+		group("tab.money", web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"}),
+		group("nav.security", web.NavItem{Path: "/admin/users", Text: "tab.users", Icon: "people"}, web.NavItem{Path: "/admin/acts", Text: "tab.acts", Icon: "docs"}),
+		group("", web.NavItem{Path: "/account", Text: "nav.account", Icon: "account"}),
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gin-gonic/gin"
-
 	"intumwa/accounts"
 	"intumwa/accounts/people"
 	"intumwa/intake"
@@ -71,7 +69,7 @@ func TestRoles(t *testing.T) {
 			allowed[words[i]+" "+words[i+1]] = roles
 		}
 	}
-	routes := w.d.handler.(*gin.Engine).Routes()
+	routes := w.d.site.Routes()
 	decided := 0
 	for _, role := range accounts.Roles {
 		c, u := w.person(company, role)

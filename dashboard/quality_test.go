@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 )
 
 // qualityMessages stores messages of a company, a day ago: of two carriers, senders and cost centres, some of them
@@ -47,7 +47,7 @@ func TestQualityPage(t *testing.T) {
 			fmt.Sprintf("reaching a carrier</dt><dd>%d<", expired), fmt.Sprintf("No receipt yet</dt><dd>%d<", noReceipt), fmt.Sprintf("Waiting</dt><dd>%d<", waiting)}
 	}
 	english, _ := w.d.words.ByTag("en")
-	yesterday := time.Now().Add(-24 * time.Hour).In(words.Bujumbura)
+	yesterday := time.Now().Add(-24 * time.Hour).In(texts.Bujumbura)
 	day := yesterday.Format(time.DateOnly)
 	check := func(c *client, path string, want ...string) answer {
 		t.Helper()
@@ -59,7 +59,7 @@ func TestQualityPage(t *testing.T) {
 	a := check(c, "/quality", all...)
 	check(c, "/quality", "75.0 %", "500\u00a0ms / 500\u00a0ms / 500\u00a0ms", "5\u00a0s / 5\u00a0s / 5\u00a0s", "The carrier could not deliver it. Check that the number is in use, and try again later. Charged.", "<code>UNDELIV 001</code>",
 		"It expired before it reached a carrier.", "50.0 %", `href="/quality?carrier=leo"`, english.Date(yesterday))
-	if !strings.Contains(a.body, fmt.Sprintf(`viewBox="0 0 %d 1000"`, qualityDays)) || strings.Count(a.body, `<tr><td class="day">`) != 1 {
+	if !strings.Contains(a.body, fmt.Sprintf(`viewBox="0 0 %d 1000"`, 30)) || strings.Count(a.body, `<tr><td class="day">`) != 1 {
 		t.Error("the plot lacks days, or the table has empty ones")
 	}
 	check(other, "/quality", figures(24, 8, 4, 4, 4)...)

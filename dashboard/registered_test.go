@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"intumwa/accounts/companies"
+	"intumwa/dashboard/web"
 )
 
 // registrationVersion is the hidden version of a carrier's form.
@@ -37,7 +38,7 @@ func TestSenderAtCarriersPages(t *testing.T) {
 	if page := c.get("/senders").body; strings.Contains(page, "leo") {
 		t.Error("where nothing is required, nothing is said of carriers")
 	}
-	admin.wants(admin.get(companyPath(company.ID)), http.StatusOK, `href="`+path+`"`)
+	admin.wants(admin.get(web.CompanyPath(company.ID)), http.StatusOK, `href="`+path+`"`)
 	record := func(status int, pairs ...string) answer {
 		t.Helper()
 		version := registrationVersion(t, admin.get(path).body, "leo")
@@ -83,7 +84,8 @@ func TestSenderAtCarriersPages(t *testing.T) {
 	admin.wants(admin.get("/admin/senders/late"), http.StatusOK, `href="`+path+`"`, "lumitel", "Requested")
 
 	// The letter.
-	w.d.opts.Operator = Operator{Name: "Nyota <Ltd>", NIF: "4000999999", Address: "Rohero"}
+	w.d.opts.Operator = web.Operator{Name: "Nyota <Ltd>", NIF: "4000999999", Address: "Rohero"}
+	w.d.wire()
 	if _, _, err := w.companies.SetFacts(t.Context(), 1, companies.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: "Rohero", Phone: "+257 22 21 00 00", Contact: hostile}); err != nil {
 		t.Fatal(err)
 	}
@@ -121,3 +123,5 @@ func TestSenderAtCarriersPages(t *testing.T) {
 		t.Errorf("recorded: %s", acts)
 	}
 }
+
+func senderPath(id int64) string { return fmt.Sprintf("/admin/senders/%d", id) }

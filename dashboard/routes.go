@@ -1,275 +1,172 @@
 package dashboard
 
 import (
-	"fmt"
-	"net/http"
-
-	"github.com/gin-gonic/gin"
-
 	"intumwa/accounts"
-	"intumwa/accounts/people"
 	"intumwa/operations"
-	"intumwa/sms"
 )
 
-func (d *Dashboard) routes() (http.Handler, error) {
-	gin.SetMode(gin.ReleaseMode)
-	r := gin.New()
-	r.HandleMethodNotAllowed = true
-	r.RedirectTrailingSlash = false
-	r.RemoteIPHeaders = []string{"X-Forwarded-For"} // a proxy may forward a client's X-Real-IP
-	if err := r.SetTrustedProxies(d.opts.TrustedProxies); err != nil {
-		return nil, fmt.Errorf("trusted proxies: %w", err)
-	}
-	r.Use(d.metrics.observe, d.harden, d.recover, bound, d.sameOrigin)
-	r.NoRoute(d.open(func(*visit) error { return errNotFound }))
-	r.NoMethod(d.open(func(*visit) error { return failures[http.StatusMethodNotAllowed] }))
+func (d *Dashboard) routes() {
+	r := d.site
+	r.GET("/assets/:name", r.Plain(d.asset))
+	r.GET("/robots.txt", r.Plain(d.robots))
+	r.POST("/language", r.Open(d.signin.ChooseLanguage))
 
-	r.GET("/assets/:name", d.plain(d.asset))
-	r.GET("/robots.txt", d.plain(d.robots))
-	r.POST("/language", d.open(d.chooseLanguage))
+	r.GET("/sign-up", r.Open(d.signin.SignUp))
+	r.POST("/sign-up", r.Open(d.signin.RequestSignUp))
+	r.GET("/sign-up/:token", r.Open(d.signin.FinishSignUp))
+	r.POST("/sign-up/:token", r.Open(d.signin.DoSignUp))
+	r.GET("/sent", r.Open(d.signin.Sent))
+	r.GET("/invitation/:token", r.Open(d.signin.Invitation))
+	r.POST("/invitation/:token", r.Open(d.signin.DoInvitation))
+	r.GET("/sign-in", r.Open(d.signin.SignIn))
+	r.POST("/sign-in", r.Open(d.signin.DoSignIn))
+	r.GET("/sign-in/code", r.Open(d.signin.Code))
+	r.POST("/sign-in/code", r.Open(d.signin.DoCode))
+	r.POST("/sign-out", r.Open(d.signin.SignOut))
+	r.GET("/password", r.Open(d.signin.Forgotten))
+	r.POST("/password", r.Open(d.signin.RequestReset))
+	r.GET("/password/:token", r.Open(d.signin.Reset))
+	r.POST("/password/:token", r.Open(d.signin.DoReset))
 
-	r.GET("/sign-up", d.open(d.signUp))
-	r.POST("/sign-up", d.open(d.requestSignUp))
-	r.GET("/sign-up/:token", d.open(d.finishSignUp))
-	r.POST("/sign-up/:token", d.open(d.doSignUp))
-	r.GET("/sent", d.open(d.sent))
-	r.GET("/invitation/:token", d.open(d.invitation))
-	r.POST("/invitation/:token", d.open(d.doInvitation))
-	r.GET("/sign-in", d.open(d.signIn))
-	r.POST("/sign-in", d.open(d.doSignIn))
-	r.GET("/sign-in/code", d.open(d.code))
-	r.POST("/sign-in/code", d.open(d.doCode))
-	r.POST("/sign-out", d.open(d.signOut))
-	r.GET("/password", d.open(d.forgotten))
-	r.POST("/password", d.open(d.requestReset))
-	r.GET("/password/:token", d.open(d.reset))
-	r.POST("/password/:token", d.open(d.doReset))
-
-	r.GET("/", d.signedIn(accounts.MayUse, d.home))
-	r.GET("/account", d.signedIn(accounts.MayUse, d.account))
-	r.POST("/account/password", d.signedIn(accounts.MayUse, d.changePassword))
-	r.POST("/account/sessions/:id/end", d.signedIn(accounts.MayUse, d.endSession))
-	r.POST("/account/sign-out", d.signedIn(accounts.MayUse, d.signOutEverywhere))
-	r.GET("/account/two-step", d.signedIn(accounts.MayUse, d.twoStep))
-	r.POST("/account/two-step", d.signedIn(accounts.MayUse, d.turnTwoStepOn))
-	r.POST("/account/two-step/codes", d.signedIn(accounts.MayUse, d.renewCodes))
-	r.POST("/account/two-step/off", d.signedIn(accounts.MayUse, d.turnTwoStepOff))
-	r.GET("/company/new", d.signedIn(accounts.MayManage, d.newCompany))
-	r.POST("/company/new", d.signedIn(accounts.MayManage, d.createCompany))
-	r.GET("/company", d.inCompany(accounts.MayManage, d.company))
-	r.POST("/company/facts", d.inCompany(accounts.MayManage, d.stateFacts))
-	r.GET("/company/document", d.inCompany(accounts.MayManage, d.document))
-	r.POST("/company/document", d.inCompany(accounts.MayManage, d.uploadDocument))
-	r.GET("/people", d.inCompany(accounts.MayManage, d.people))
-	r.POST("/people", d.inCompany(accounts.MayManage, d.invite))
-	r.POST("/people/:id/role", d.inCompany(accounts.MayManage, d.setRole))
-	r.POST("/people/:id/remove", d.inCompany(accounts.MayManage, d.removePerson))
-	r.POST("/invitations/:id/withdraw", d.inCompany(accounts.MayManage, d.withdrawInvitation))
-	r.GET("/keys", d.signedIn(accounts.MayDevelop, d.keys))
-	r.POST("/keys", d.signedIn(accounts.MayDevelop, d.createKey))
-	r.POST("/keys/run", d.signedIn(accounts.MayDevelop, d.runExample))
-	r.POST("/keys/:id/revoke", d.signedIn(accounts.MayDevelop, d.revokeKey))
+	r.GET("/", r.SignedIn(accounts.MayUse, d.following.Home))
+	r.GET("/account", r.SignedIn(accounts.MayUse, d.signin.Account))
+	r.POST("/account/password", r.SignedIn(accounts.MayUse, d.signin.ChangePassword))
+	r.POST("/account/sessions/:id/end", r.SignedIn(accounts.MayUse, d.signin.EndSession))
+	r.POST("/account/sign-out", r.SignedIn(accounts.MayUse, d.signin.SignOutEverywhere))
+	r.GET("/account/two-step", r.SignedIn(accounts.MayUse, d.signin.TwoStep))
+	r.POST("/account/two-step", r.SignedIn(accounts.MayUse, d.signin.TurnTwoStepOn))
+	r.POST("/account/two-step/codes", r.SignedIn(accounts.MayUse, d.signin.RenewCodes))
+	r.POST("/account/two-step/off", r.SignedIn(accounts.MayUse, d.signin.TurnTwoStepOff))
+	r.GET("/company/new", r.SignedIn(accounts.MayManage, d.settings.NewCompany))
+	r.POST("/company/new", r.SignedIn(accounts.MayManage, d.settings.CreateCompany))
+	r.GET("/company", r.InCompany(accounts.MayManage, d.settings.Company))
+	r.POST("/company/facts", r.InCompany(accounts.MayManage, d.settings.StateFacts))
+	r.GET("/company/document", r.InCompany(accounts.MayManage, d.settings.Document))
+	r.POST("/company/document", r.InCompany(accounts.MayManage, d.settings.UploadDocument))
+	r.GET("/people", r.InCompany(accounts.MayManage, d.settings.People))
+	r.POST("/people", r.InCompany(accounts.MayManage, d.settings.Invite))
+	r.POST("/people/:id/role", r.InCompany(accounts.MayManage, d.settings.SetRole))
+	r.POST("/people/:id/remove", r.InCompany(accounts.MayManage, d.settings.RemovePerson))
+	r.POST("/invitations/:id/withdraw", r.InCompany(accounts.MayManage, d.settings.WithdrawInvitation))
+	r.GET("/keys", r.SignedIn(accounts.MayDevelop, d.develop.Keys))
+	r.POST("/keys", r.SignedIn(accounts.MayDevelop, d.develop.CreateKey))
+	r.POST("/keys/run", r.SignedIn(accounts.MayDevelop, d.develop.RunExample))
+	r.POST("/keys/:id/revoke", r.SignedIn(accounts.MayDevelop, d.develop.RevokeKey))
 	if d.opts.SMPP {
-		r.GET("/smpp", d.inCompany(accounts.MayDevelop, d.smpp))
-		r.POST("/smpp", d.inCompany(accounts.MayDevelop, d.createSMPPKey))
-		r.POST("/smpp/:id/revoke", d.inCompany(accounts.MayDevelop, d.revokeSMPPKey))
-		r.POST("/smpp/:id/unbind", d.inCompany(accounts.MayDevelop, d.unbind))
-		r.GET("/admin/smpp", d.admin(d.adminSMPP))
-		r.POST("/admin/smpp/:id", d.admin(d.setSMPPKey))
-		r.POST("/admin/smpp/:id/unbind", d.admin(d.unbindAny))
+		r.GET("/smpp", r.InCompany(accounts.MayDevelop, d.develop.SMPP))
+		r.POST("/smpp", r.InCompany(accounts.MayDevelop, d.develop.CreateSMPPKey))
+		r.POST("/smpp/:id/revoke", r.InCompany(accounts.MayDevelop, d.develop.RevokeSMPPKey))
+		r.POST("/smpp/:id/unbind", r.InCompany(accounts.MayDevelop, d.develop.Unbind))
+		r.GET("/admin/smpp", r.Admin(d.develop.AdminSMPP))
+		r.POST("/admin/smpp/:id", r.Admin(d.develop.SetSMPPKey))
+		r.POST("/admin/smpp/:id/unbind", r.Admin(d.develop.UnbindAny))
 	}
-	r.GET("/senders", d.inCompany(accounts.MayRead, d.senders))
-	r.POST("/senders", d.inCompany(accounts.MayManage, d.requestSender))
-	r.POST("/webhook", d.inCompany(accounts.MayDevelop, d.setWebhook))
-	r.POST("/webhook/active", d.inCompany(accounts.MayDevelop, d.switchWebhook))
-	r.POST("/webhook/events", d.inCompany(accounts.MayDevelop, d.setEvent))
-	r.POST("/webhook/pulled", d.inCompany(accounts.MayDevelop, d.setPulled))
-	r.POST("/webhook/rotate", d.inCompany(accounts.MayDevelop, d.rotateSecret))
-	r.POST("/webhook/rotate/end", d.inCompany(accounts.MayDevelop, d.endRotation))
-	r.POST("/webhook/test", d.inCompany(accounts.MayDevelop, d.testWebhook))
-	r.GET("/deliveries", d.inCompany(accounts.MayDevelop, d.deliveries))
-	r.POST("/deliveries/recovery", d.inCompany(accounts.MayDevelop, d.recoverDeliveries))
-	r.GET("/deliveries/of/:id", d.inCompany(accounts.MayDevelop, d.delivery))
-	r.POST("/deliveries/of/:id/resend", d.inCompany(accounts.MayDevelop, d.resend))
-	r.GET("/statement", d.inCompany(accounts.MayPay, d.statement))
-	r.GET("/statement/print", d.inCompany(accounts.MayPay, d.printStatement))
-	r.GET("/statement/month", d.inCompany(accounts.MayPay, d.monthly))
-	r.GET("/statement/month.csv", d.inCompany(accounts.MayPay, d.exportMonth))
-	r.GET("/statement.csv", d.inCompany(accounts.MayPay, d.exportStatement))
-	r.POST("/statement/threshold", d.inCompany(accounts.MayPay, d.setThreshold))
-	r.GET("/campaigns", d.inCompany(accounts.MayRead, d.campaigns))
-	r.POST("/campaigns", d.inCompany(accounts.MaySend, d.checkCampaign))
-	r.GET("/campaigns/drafts/:draft", d.inCompany(accounts.MaySend, d.unsent(d.checked)))
-	r.GET("/campaigns/drafts/:draft/lines.csv", d.inCompany(accounts.MaySend, d.unsent(d.exportLines)))
-	r.POST("/campaigns/drafts/:draft/send", d.inCompany(accounts.MaySend, d.unsent(d.sendCampaign)))
-	r.POST("/campaigns/drafts/:draft/without", d.inCompany(accounts.MaySend, d.unsent(d.leaveOut)))
-	r.POST("/campaigns/drafts/:draft/drop", d.inCompany(accounts.MaySend, d.unsent(d.dropCampaign)))
-	r.GET("/charts", d.inCompany(accounts.MayUse, d.charts))
-	r.GET("/quality", d.inCompany(accounts.MayRead, d.quality))
-	r.GET("/quality.csv", d.inCompany(accounts.MayRead, d.exportQuality))
-	r.GET("/messages.csv", d.inCompany(accounts.MayRead, d.exportMessages))
+	r.GET("/senders", r.InCompany(accounts.MayRead, d.settings.Senders))
+	r.POST("/senders", r.InCompany(accounts.MayManage, d.settings.RequestSender))
+	r.POST("/webhook", r.InCompany(accounts.MayDevelop, d.develop.SetWebhook))
+	r.POST("/webhook/active", r.InCompany(accounts.MayDevelop, d.develop.SwitchWebhook))
+	r.POST("/webhook/events", r.InCompany(accounts.MayDevelop, d.develop.SetEvent))
+	r.POST("/webhook/pulled", r.InCompany(accounts.MayDevelop, d.develop.SetPulled))
+	r.POST("/webhook/rotate", r.InCompany(accounts.MayDevelop, d.develop.RotateSecret))
+	r.POST("/webhook/rotate/end", r.InCompany(accounts.MayDevelop, d.develop.EndRotation))
+	r.POST("/webhook/test", r.InCompany(accounts.MayDevelop, d.develop.TestWebhook))
+	r.GET("/deliveries", r.InCompany(accounts.MayDevelop, d.develop.Deliveries))
+	r.POST("/deliveries/recovery", r.InCompany(accounts.MayDevelop, d.develop.RecoverDeliveries))
+	r.GET("/deliveries/of/:id", r.InCompany(accounts.MayDevelop, d.develop.Delivery))
+	r.POST("/deliveries/of/:id/resend", r.InCompany(accounts.MayDevelop, d.develop.Resend))
+	r.GET("/statement", r.InCompany(accounts.MayPay, d.money.Statement))
+	r.GET("/statement/print", r.InCompany(accounts.MayPay, d.money.PrintStatement))
+	r.GET("/statement/month", r.InCompany(accounts.MayPay, d.money.Monthly))
+	r.GET("/statement/month.csv", r.InCompany(accounts.MayPay, d.money.ExportMonth))
+	r.GET("/statement.csv", r.InCompany(accounts.MayPay, d.money.ExportStatement))
+	r.POST("/statement/threshold", r.InCompany(accounts.MayPay, d.money.SetThreshold))
+	r.GET("/campaigns", r.InCompany(accounts.MayRead, d.sending.Campaigns))
+	r.POST("/campaigns", r.InCompany(accounts.MaySend, d.sending.CheckCampaign))
+	r.GET("/campaigns/drafts/:draft", r.InCompany(accounts.MaySend, d.sending.Unsent(d.sending.Checked)))
+	r.GET("/campaigns/drafts/:draft/lines.csv", r.InCompany(accounts.MaySend, d.sending.Unsent(d.sending.ExportLines)))
+	r.POST("/campaigns/drafts/:draft/send", r.InCompany(accounts.MaySend, d.sending.Unsent(d.sending.SendCampaign)))
+	r.POST("/campaigns/drafts/:draft/without", r.InCompany(accounts.MaySend, d.sending.Unsent(d.sending.LeaveOut)))
+	r.POST("/campaigns/drafts/:draft/drop", r.InCompany(accounts.MaySend, d.sending.Unsent(d.sending.DropCampaign)))
+	r.GET("/charts", r.InCompany(accounts.MayUse, d.following.Charts))
+	r.GET("/quality", r.InCompany(accounts.MayRead, d.following.Quality))
+	r.GET("/quality.csv", r.InCompany(accounts.MayRead, d.following.ExportQuality))
+	r.GET("/messages.csv", r.InCompany(accounts.MayRead, d.following.ExportMessages))
 
-	r.GET("/test-number", d.inCompany(accounts.MayDevelop, d.testNumber))
-	r.POST("/test-number", d.inCompany(accounts.MayDevelop, d.sendCode))
-	r.POST("/test-number/verify", d.inCompany(accounts.MayDevelop, d.verifyTestNumber))
-	r.GET("/first", d.inCompany(accounts.MayDevelop, d.first))
-	r.POST("/first", d.inCompany(accounts.MayDevelop, d.sendFirst))
-	r.GET("/first/:id", d.inCompany(accounts.MayDevelop, d.firstSent))
-	r.GET("/messages", d.inCompany(accounts.MayRead, d.messages))
-	r.GET("/messages/exports", d.inCompany(accounts.MayRead, d.exports))
-	r.POST("/messages/exports", d.inCompany(accounts.MayRead, d.askExport))
-	r.GET("/messages/exports/:export/messages.csv", d.inCompany(accounts.MayRead, d.exportFile))
-	r.GET("/messages/new", d.inCompany(accounts.MaySend, d.compose))
-	r.POST("/messages/new", d.inCompany(accounts.MaySend, d.doCompose))
-	r.GET("/messages/:id", d.inCompany(accounts.MayRead, d.message))
-	r.GET("/batches/:id", d.inCompany(accounts.MayRead, d.batch))
-	r.GET("/batches/:id/left-out.csv", d.inCompany(accounts.MaySend, d.exportLeftOut))
-	r.POST("/batches/:id/cancel", d.inCompany(accounts.MaySend, d.cancelBatch))
-	r.POST("/batches/:id/continue", d.inCompany(accounts.MaySend, d.continueCampaign))
-	r.GET("/received", d.inCompany(accounts.MayRead, d.received))
-	r.GET("/received.csv", d.inCompany(accounts.MayRead, d.exportReceived))
-	r.GET("/opt-outs", d.inCompany(accounts.MayRead, d.optOuts))
-	r.POST("/opt-outs", d.inCompany(accounts.MaySend, d.addOptOut))
-	r.POST("/opt-outs/remove", d.inCompany(accounts.MaySend, d.removeOptOut))
-	r.GET("/opt-outs.csv", d.inCompany(accounts.MayRead, d.exportOptOuts))
+	r.GET("/test-number", r.InCompany(accounts.MayDevelop, d.develop.TestNumber))
+	r.POST("/test-number", r.InCompany(accounts.MayDevelop, d.develop.SendCode))
+	r.POST("/test-number/verify", r.InCompany(accounts.MayDevelop, d.develop.VerifyTestNumber))
+	r.GET("/first", r.InCompany(accounts.MayDevelop, d.sending.First))
+	r.POST("/first", r.InCompany(accounts.MayDevelop, d.sending.SendFirst))
+	r.GET("/first/:id", r.InCompany(accounts.MayDevelop, d.following.FirstSent))
+	r.GET("/messages", r.InCompany(accounts.MayRead, d.following.Messages))
+	r.GET("/messages/exports", r.InCompany(accounts.MayRead, d.following.Exports))
+	r.POST("/messages/exports", r.InCompany(accounts.MayRead, d.following.AskExport))
+	r.GET("/messages/exports/:export/messages.csv", r.InCompany(accounts.MayRead, d.following.ExportFile))
+	r.GET("/messages/new", r.InCompany(accounts.MaySend, d.sending.Compose))
+	r.POST("/messages/new", r.InCompany(accounts.MaySend, d.sending.DoCompose))
+	r.GET("/messages/:id", r.InCompany(accounts.MayRead, d.following.Message))
+	r.GET("/batches/:id", r.InCompany(accounts.MayRead, d.following.Batch))
+	r.GET("/batches/:id/left-out.csv", r.InCompany(accounts.MaySend, d.sending.ExportLeftOut))
+	r.POST("/batches/:id/cancel", r.InCompany(accounts.MaySend, d.sending.CancelBatch))
+	r.POST("/batches/:id/continue", r.InCompany(accounts.MaySend, d.sending.ContinueCampaign))
+	r.GET("/received", r.InCompany(accounts.MayRead, d.inbound.Received))
+	r.GET("/received.csv", r.InCompany(accounts.MayRead, d.inbound.ExportReceived))
+	r.GET("/opt-outs", r.InCompany(accounts.MayRead, d.inbound.OptOuts))
+	r.POST("/opt-outs", r.InCompany(accounts.MaySend, d.inbound.AddOptOut))
+	r.POST("/opt-outs/remove", r.InCompany(accounts.MaySend, d.inbound.RemoveOptOut))
+	r.GET("/opt-outs.csv", r.InCompany(accounts.MayRead, d.inbound.ExportOptOuts))
 
-	r.GET("/verifications", d.inCompany(accounts.MayRead, d.verifications))
-	r.POST("/verifications", d.inCompany(accounts.MaySend, d.tryVerification))
-	r.POST("/verifications/:id/check", d.inCompany(accounts.MaySend, d.checkVerification))
-	r.POST("/verifications/text", d.inCompany(accounts.MayManage, d.askForText))
+	r.GET("/verifications", r.InCompany(accounts.MayRead, d.sending.Verifications))
+	r.POST("/verifications", r.InCompany(accounts.MaySend, d.sending.TryVerification))
+	r.POST("/verifications/:id/check", r.InCompany(accounts.MaySend, d.sending.CheckVerification))
+	r.POST("/verifications/text", r.InCompany(accounts.MayManage, d.sending.AskForText))
 
-	r.GET("/admin/enter", d.signedIn(accounts.MayUse, d.enterAdmin))
-	r.POST("/admin/enter", d.signedIn(accounts.MayUse, d.doEnterAdmin))
-	r.POST("/admin/leave", d.signedIn(accounts.MayUse, d.leaveAdmin))
-	r.GET("/admin", d.admin(d.awaiting))
-	r.GET("/admin/search", d.admin(d.search))
-	r.GET("/admin/companies", d.admin(d.companies))
-	r.GET("/admin/companies/:id", d.admin(d.adminCompany))
-	r.POST("/admin/companies/:id/approve", d.admin(d.approve))
-	r.POST("/admin/companies/:id/verify", d.admin(d.verify))
-	r.POST("/admin/companies/:id/withdraw", d.admin(d.withdraw))
-	r.POST("/admin/companies/:id/credits", d.admin(d.addCredits))
-	r.GET("/admin/companies/:id/month", d.admin(d.adminMonth))
-	r.GET("/admin/companies/:id/month.csv", d.admin(d.exportAdminMonth))
-	r.GET("/admin/money", d.admin(d.money))
-	r.GET("/admin/money.csv", d.admin(d.exportDifference))
-	r.POST("/admin/prices", d.admin(d.setPrice))
-	r.POST("/admin/tariffs", d.admin(d.setTariff))
-	r.GET("/admin/companies/:id/document", d.admin(d.adminDocument))
-	r.POST("/admin/companies/:id/document/delete", d.admin(d.deleteDocument))
-	r.GET("/admin/companies/:id/exports", d.admin(d.adminExports))
-	r.POST("/admin/companies/:id/exports", d.admin(d.adminAskExport))
-	r.GET("/admin/companies/:id/exports/:export/messages.csv", d.admin(d.adminExportFile))
-	r.POST("/admin/keys/:id/revoke", d.admin(d.revokeAnyKey))
-	r.GET("/admin/senders", d.admin(d.waitingSenders))
-	r.GET("/admin/senders/late", d.admin(d.lateRegistrations))
-	r.GET("/admin/senders/:id", d.admin(d.adminSender))
-	r.POST("/admin/senders/:id/carriers", d.admin(d.setRegistration))
-	r.GET("/admin/senders/:id/letter", d.admin(d.registrationLetter))
-	r.GET("/admin/registrations/:id/document", d.admin(d.registrationDocument))
-	r.POST("/admin/registrations/:id/document", d.admin(d.uploadRegistrationDocument))
-	r.POST("/admin/senders/:id/approve", d.admin(d.approveSender))
-	r.POST("/admin/senders/:id/withdraw", d.admin(d.withdrawSender))
-	r.GET("/admin/verifications", d.admin(d.adminVerifications))
-	r.POST("/admin/verifications/:id/approve", d.admin(d.approveText))
-	r.POST("/admin/verifications/:id/refuse", d.admin(d.refuseText))
-	r.GET("/admin/messages/:id", d.admin(d.adminMessage))
-	r.GET("/admin/links", d.admin(d.showLinks))
-	r.POST("/admin/links/:name/pause", d.admin(d.pauseLink))
-	r.POST("/admin/links/:name/resume", d.admin(d.resumeLink))
-	r.GET("/admin/quality", d.admin(d.adminQuality))
-	r.GET("/admin/quality.csv", d.admin(d.exportAdminQuality))
-	r.GET("/admin/receipts", d.admin(d.unmatchedReceipts))
-	r.GET("/admin/inbound", d.admin(d.inbound))
-	r.GET("/admin/acts", d.admin(d.acts))
-	r.GET("/admin/users", d.admin(d.administrators))
+	r.GET("/admin/enter", r.SignedIn(accounts.MayUse, d.signin.EnterAdmin))
+	r.POST("/admin/enter", r.SignedIn(accounts.MayUse, d.signin.DoEnterAdmin))
+	r.POST("/admin/leave", r.SignedIn(accounts.MayUse, d.signin.LeaveAdmin))
+	r.GET("/admin", r.Admin(d.administration.Awaiting))
+	r.GET("/admin/search", r.Admin(d.administration.Search))
+	r.GET("/admin/companies", r.Admin(d.administration.Companies))
+	r.GET("/admin/companies/:id", r.Admin(d.administration.AdminCompany))
+	r.POST("/admin/companies/:id/approve", r.Admin(d.administration.Approve))
+	r.POST("/admin/companies/:id/verify", r.Admin(d.administration.Verify))
+	r.POST("/admin/companies/:id/withdraw", r.Admin(d.administration.Withdraw))
+	r.POST("/admin/companies/:id/credits", r.Admin(d.administration.AddCredits))
+	r.GET("/admin/companies/:id/month", r.Admin(d.money.AdminMonth))
+	r.GET("/admin/companies/:id/month.csv", r.Admin(d.money.ExportAdminMonth))
+	r.GET("/admin/money", r.Admin(d.money.Money))
+	r.GET("/admin/money.csv", r.Admin(d.money.ExportDifference))
+	r.POST("/admin/prices", r.Admin(d.money.SetPrice))
+	r.POST("/admin/tariffs", r.Admin(d.money.SetTariff))
+	r.GET("/admin/companies/:id/document", r.Admin(d.settings.AdminDocument))
+	r.POST("/admin/companies/:id/document/delete", r.Admin(d.administration.DeleteDocument))
+	r.GET("/admin/companies/:id/exports", r.Admin(d.following.AdminExports))
+	r.POST("/admin/companies/:id/exports", r.Admin(d.following.AdminAskExport))
+	r.GET("/admin/companies/:id/exports/:export/messages.csv", r.Admin(d.following.AdminExportFile))
+	r.POST("/admin/keys/:id/revoke", r.Admin(d.administration.RevokeAnyKey))
+	r.GET("/admin/senders", r.Admin(d.administration.WaitingSenders))
+	r.GET("/admin/senders/late", r.Admin(d.administration.LateRegistrations))
+	r.GET("/admin/senders/:id", r.Admin(d.administration.AdminSender))
+	r.POST("/admin/senders/:id/carriers", r.Admin(d.administration.SetRegistration))
+	r.GET("/admin/senders/:id/letter", r.Admin(d.administration.RegistrationLetter))
+	r.GET("/admin/registrations/:id/document", r.Admin(d.administration.RegistrationDocument))
+	r.POST("/admin/registrations/:id/document", r.Admin(d.administration.UploadRegistrationDocument))
+	r.POST("/admin/senders/:id/approve", r.Admin(d.administration.ApproveSender))
+	r.POST("/admin/senders/:id/withdraw", r.Admin(d.administration.WithdrawSender))
+	r.GET("/admin/verifications", r.Admin(d.administration.AdminVerifications))
+	r.POST("/admin/verifications/:id/approve", r.Admin(d.administration.ApproveText))
+	r.POST("/admin/verifications/:id/refuse", r.Admin(d.administration.RefuseText))
+	r.GET("/admin/messages/:id", r.Admin(d.following.AdminMessage))
+	r.GET("/admin/links", r.Admin(d.administration.ShowLinks))
+	r.POST("/admin/links/:name/pause", r.Admin(d.administration.PauseLink))
+	r.POST("/admin/links/:name/resume", r.Admin(d.administration.ResumeLink))
+	r.GET("/admin/quality", r.Admin(d.following.AdminQuality))
+	r.GET("/admin/quality.csv", r.Admin(d.following.ExportAdminQuality))
+	r.GET("/admin/receipts", r.Admin(d.administration.UnmatchedReceipts))
+	r.GET("/admin/inbound", r.Admin(d.administration.Inbound))
+	r.GET("/admin/acts", r.Admin(d.administration.Acts))
+	r.GET("/admin/users", r.Admin(d.administration.Administrators))
 	for change := range operations.UserChanges {
-		r.POST("/admin/users/:id/"+change, d.admin(d.setUser(change)))
+		r.POST("/admin/users/:id/"+change, r.Admin(d.administration.SetUser(change)))
 	}
-	return r, nil
-}
-
-// plain is the handler of pages that are the same for every visitor and need no database.
-func (d *Dashboard) plain(page func(*visit) error) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		v := d.visit(c)
-		if err := page(v); err != nil {
-			v.fail(err)
-		}
-	}
-}
-
-// open is the handler of a page that needs no session. The page has a turn at the database. A page whose form has a
-// file reads the file first and takes the turn itself.
-func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
-	return d.plain(func(v *visit) error {
-		defer v.leave()
-		err := v.loadSession()
-		if _, upload := uploadRoutes[v.c.Request.Method+" "+v.c.FullPath()]; err == nil && !upload {
-			if err = v.readForm(); err == nil {
-				err = v.takeTurn()
-			}
-		}
-		if err != nil {
-			return err
-		}
-		return page(v)
-	})
-}
-
-// signedIn is the handler of a page for signed-in users whose role has a right, with the second factor if they have
-// one. Every page for signed-in users passes here.
-func (d *Dashboard) signedIn(right accounts.Right, page func(*visit, *people.Session) error) gin.HandlerFunc {
-	return d.open(func(v *visit) error {
-		switch {
-		case v.session == nil:
-			return v.redirectToSignIn("/sign-in")
-		case !v.session.Passed:
-			return v.redirectToSignIn("/sign-in/code")
-		case !v.session.May(right):
-			return errRole
-		}
-		if company := v.session.Company; company != nil && company.Approved && v.c.Request.Method == http.MethodGet {
-			credits, err := d.rooms.Ledger.Balance(v.ctx(), company.ID)
-			if err != nil {
-				return err
-			}
-			v.broke = credits == 0
-		}
-		return page(v, v.session)
-	})
-}
-
-// tenant is the company of the signed-in user: the only source of a company's id on a customer's page.
-type tenant struct {
-	User    people.User
-	Company accounts.Company
-}
-
-// company returns the id for look-ups.
-func (t tenant) company() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
-
-// inCompany is signedIn for users with a company. Users without one are redirected to create it.
-func (d *Dashboard) inCompany(right accounts.Right, page func(*visit, tenant) error) gin.HandlerFunc {
-	return d.signedIn(right, func(v *visit, s *people.Session) error {
-		if s.Company == nil {
-			return v.redirect("/company/new", "")
-		}
-		return page(v, tenant{s.User, *s.Company})
-	})
-}
-
-// admin is the handler of a page for administrators with an open administrator scope. Others get 404.
-func (d *Dashboard) admin(page func(*visit) error) gin.HandlerFunc {
-	return d.signedIn(accounts.MayUse, func(v *visit, s *people.Session) error {
-		switch {
-		case !s.User.Administrator:
-			return errNotFound
-		case !v.adminOpen():
-			return v.redirect("/admin/enter", "")
-		}
-		v.administers = true
-		return page(v)
-	})
 }

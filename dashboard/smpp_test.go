@@ -11,6 +11,7 @@ import (
 
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 )
 
 // smppKey makes a key of kind SMPP, with a bind and a waiting message.
@@ -121,13 +122,13 @@ func TestAdminSMPP(t *testing.T) {
 	root.wants(root.post("/admin/smpp/99", "sessions", "8", "window", "50", "tps", "200", "networks", "203.0.113.0/24"), http.StatusNotFound)
 	root.wants(root.post(home+"/unbind", "bind", fmt.Sprint(bind)), http.StatusSeeOther)
 	w.counts(1, `select count(*) from smpp_binds where unbind`)
-	root.wants(root.get(companyPath(company.ID)), http.StatusOK, "SMPP, <code>"+key.SystemID, "SMPP binds ended", "SMPP key changed")
+	root.wants(root.get(web.CompanyPath(company.ID)), http.StatusOK, "SMPP, <code>"+key.SystemID, "SMPP binds ended", "SMPP key changed")
 
 	w.exec(`insert into api_tokens (user_id, name, secret_hash, scopes, networks, system_id, sessions, "window", tps)
 		select $1, 'many ' || n, decode(repeat('00', 32), 'hex'), '{smpp}', '{192.0.2.0/24}', 'many' || n, 100, 10, 20 from generate_series(1, 60) n`, u.ID)
 	w.exec(`insert into smpp_binds (account, process, peer, mode, seen_at) select $1, 'p', '192.0.2.8:' || n, 'receiver', now() + interval '1 hour' from generate_series(1, 300) n`, key.ID)
 	pages := root.pages("/admin/smpp")
-	if len(pages) != 2 || strings.Count(pages[0].body, "192.0.2.8:") != bindsOnPage-1 || !strings.Contains(pages[0].body, "Only the first 200") || !strings.Contains(pages[1].body, "many 60") {
+	if len(pages) != 2 || strings.Count(pages[0].body, "192.0.2.8:") != 200-1 || !strings.Contains(pages[0].body, "Only the first 200") || !strings.Contains(pages[1].body, "many 60") {
 		t.Errorf("%d pages", len(pages))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+
+	"intumwa/dashboard/web"
 )
 
 var versionField = regexp.MustCompile(`name="(version|facts)" value="([^"]*)"`)
@@ -20,7 +22,7 @@ func TestEveryKeyIsShown(t *testing.T) {
 		name string
 		key  []string // of each form
 		keys int
-	}{{"two tabs", []string{"", ""}, 2}, {"a double click", []string{form}, 1}, {"two quick forms", []string{newFormKey(), newFormKey()}, 2}} {
+	}{{"two tabs", []string{"", ""}, 2}, {"a double click", []string{form}, 1}, {"two quick forms", []string{web.NewFormKey(), web.NewFormKey()}, 2}} {
 		w.exec(`update api_tokens set revoked_at = now()`)
 		var all sync.WaitGroup
 		for i := range 4 {
@@ -82,7 +84,7 @@ func TestOldPageDecidesNothing(t *testing.T) {
 		t.Errorf("%s posts no version", path)
 		return ""
 	}
-	for _, page := range []string{"/admin/senders", companyPath(company.ID)} {
+	for _, page := range []string{"/admin/senders", web.CompanyPath(company.ID)} {
 		ask("Bills of the water works")
 		version := shown(page, "version")
 		if _, err := w.senders.RefuseSender(t.Context(), 1, "x"); err != nil {
@@ -103,12 +105,12 @@ func TestOldPageDecidesNothing(t *testing.T) {
 	}
 
 	facts := []string{"nif", "4000123456", "trade_register", "RC 12345", "address", "Bujumbura", "phone", "+257 79 00 01 01", "contact", "Aline N."}
-	old := shown(companyPath(company.ID), "facts")
+	old := shown(web.CompanyPath(company.ID), "facts")
 	aline.wants(aline.post("/company/facts", facts...), http.StatusSeeOther)
 	for _, act := range []string{"approve", "verify"} {
-		admin.wants(admin.post(companyPath(company.ID)+"/"+act, "facts", old), http.StatusSeeOther)
+		admin.wants(admin.post(web.CompanyPath(company.ID)+"/"+act, "facts", old), http.StatusSeeOther)
 	}
 	state(false, false)
-	admin.wants(admin.post(companyPath(company.ID)+"/verify", "facts", shown(companyPath(company.ID), "facts")), http.StatusSeeOther)
+	admin.wants(admin.post(web.CompanyPath(company.ID)+"/verify", "facts", shown(web.CompanyPath(company.ID), "facts")), http.StatusSeeOther)
 	state(false, true)
 }

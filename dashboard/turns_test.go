@@ -17,6 +17,8 @@ import (
 	"intumwa/accounts/keys"
 	"intumwa/accounts/senders"
 	"intumwa/campaigns"
+	"intumwa/dashboard/web"
+	"intumwa/texts"
 )
 
 // hold locks a table until release is called.
@@ -144,7 +146,7 @@ func TestSlowForms(t *testing.T) {
 			refused++
 		}
 	}
-	if refused != 6-uploadsOfCompany {
+	if refused != 6-web.UploadsOfCompany {
 		t.Errorf("%d files of 6 were refused", refused)
 	}
 	// A large file takes one of few places, and a company has one of them.
@@ -163,17 +165,17 @@ func TestSlowForms(t *testing.T) {
 // TestManyCompaniesUpload: one person's many companies do not block others' uploads.
 func TestManyCompaniesUpload(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
-	for path, most := range map[string]int{"/campaigns": uploadsOfAddress, "/company/document": documentsOfAddress} {
+	for path, most := range map[string]int{"/campaigns": web.UploadsOfAddress, "/company/document": web.DocumentsOfAddress} {
 		refused := 0
-		for i := range most/uploadsOfCompany + 1 {
+		for i := range most/web.UploadsOfCompany + 1 {
 			slow, _, _ := w.customer(fmt.Sprintf("mallory%d-%d", most, i), fmt.Sprintf("MAL%dX%d", most, i), 0)
-			for range uploadsOfCompany {
+			for range web.UploadsOfCompany {
 				if _, line := slow.drip(path, "multipart/form-data; boundary=x", campaigns.MaxSmallFile); strings.Contains(line, " 429 ") {
 					refused++
 				}
 			}
 		}
-		if refused != uploadsOfCompany {
+		if refused != web.UploadsOfCompany {
 			t.Errorf("%s: %d files were refused", path, refused)
 		}
 	}
@@ -187,7 +189,7 @@ func TestManyCompaniesUpload(t *testing.T) {
 func TestOpenFormsAreShort(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 0)
-	long := strings.Repeat("x", maxOpenForm)
+	long := strings.Repeat("x", web.MaxOpenForm)
 	for _, path := range []string{"/sign-in", "/sign-up", "/password", "/messages/new", "/language"} {
 		stranger := newClient(w)
 		stranger.wants(stranger.post(path, "email", long), http.StatusRequestEntityTooLarge)
@@ -243,7 +245,7 @@ func TestCellsForEverySeparator(t *testing.T) {
 		"Muraho; nzoza ejo, saa 3": "Muraho; nzoza ejo, saa 3", "a-b=c": "a-b=c", "": "", "-5": "'-5", "a;=1": "a;'=1", `a,"=1`: `a,"'=1`,
 		"a\n=1": "a\n'=1", "\t=1": "'\t'=1", "a;;\"\"@x": "a;;\"\"'@x", "a;\uff1d1": "a;'\uff1d1", "\r\n": "'\r\n",
 	} {
-		if got := cell(text); got != want {
+		if got := texts.Cell(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
@@ -253,7 +255,7 @@ func TestCellsForEverySeparator(t *testing.T) {
 			var file strings.Builder
 			out := csv.NewWriter(&file)
 			out.Comma = comma
-			_ = out.Write([]string{"1", cell(evil), "end"}) // a strings.Builder never fails
+			_ = out.Write([]string{"1", texts.Cell(evil), "end"}) // a strings.Builder never fails
 			out.Flush()
 			for _, piece := range strings.FieldsFunc(file.String(), func(r rune) bool { return strings.ContainsRune(",;\t\r\n", r) }) {
 				if formulas.MatchString(piece) {

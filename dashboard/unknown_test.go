@@ -41,6 +41,7 @@ func TestOutcomeUnknown(t *testing.T) {
 		rooms := w.campaigns.Rooms
 		rooms.Intake = in
 		w.d.rooms.Intake, w.d.rooms.Campaigns = in, campaigns.New(rooms)
+		w.d.wire()
 		page := c.post(path, fields...)
 		c.wants(page, http.StatusServiceUnavailable, "may have been sent", "Try again")
 		if strings.Contains(page.body, "Nothing was sent") {
@@ -48,6 +49,7 @@ func TestOutcomeUnknown(t *testing.T) {
 		}
 		<-ended
 		w.d.rooms.Intake, w.d.rooms.Campaigns = here, w.campaigns
+		w.d.wire()
 		c.wants(c.post(path, fields...), http.StatusSeeOther)
 	}
 	w.credits(company.ID, 98)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dashboard/web"
 	"intumwa/internal/otp"
 	"intumwa/sms"
 )
@@ -73,7 +74,7 @@ func TestVerificationsPage(t *testing.T) {
 		select gen_random_uuid(), $1, 1, '+25779000002', 'ISOKO', 'en', '', false, now(), 4, gen_random_uuid(), 'leo', 'ref-' || n from generate_series(1, 30) n`, company.ID)
 	first := aline.get("/verifications")
 	aline.wants(first, http.StatusOK, "ref-30", "Not delivered")
-	if n := strings.Count(first.body, "ref-"); n != messagesOnPage {
+	if n := strings.Count(first.body, "ref-"); n != web.MessagesOnPage {
 		t.Errorf("%d rows", n)
 	}
 	aline.wants(aline.get(nextPage.FindStringSubmatch(first.body)[1]), http.StatusOK, "ref-1<", "Approved")

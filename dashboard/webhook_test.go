@@ -380,7 +380,7 @@ func TestManyAttempts(t *testing.T) {
 func TestDeliveries(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()
-	w.called(company.ID, 2*deliveriesOnPage+3, http.StatusNoContent, "")
+	w.called(company.ID, 2*25+3, http.StatusNoContent, "")
 	line := regexp.MustCompile(`/deliveries/of/(\d+)"`)
 	for query, want := range map[string][2]int{
 		"": {53, 3}, "state=delivered": {53, 3}, "state=failed": {0, 1}, "state=pending": {0, 1}, "event=" + webhooks.Sent: {27, 2}, "event=" + webhooks.Failed: {26, 2},

@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // Request is what a file is to have.
@@ -24,13 +24,13 @@ type Request struct {
 
 // Span returns the first and the end of a month in Burundi.
 func Span(month time.Time) (from, to time.Time) {
-	from = time.Date(month.Year(), month.Month(), 1, 0, 0, 0, 0, words.Bujumbura)
+	from = time.Date(month.Year(), month.Month(), 1, 0, 0, 0, 0, texts.Bujumbura)
 	return from, from.AddDate(0, 1, 0)
 }
 
 // ParseMonth returns the first moment of a month as YYYY-MM; an error for one that has not begun.
 func ParseMonth(text string) (time.Time, error) {
-	month, err := time.ParseInLocation("2006-01", text, words.Bujumbura)
+	month, err := time.ParseInLocation("2006-01", text, texts.Bujumbura)
 	if err != nil || month.Year() < 2000 || month.After(postgres.Now()) {
 		return time.Time{}, errors.New("the month must be YYYY-MM, and have begun")
 	}

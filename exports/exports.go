@@ -17,11 +17,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/billing"
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/messages/lookup"
 	"intumwa/messages/retention"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 const (
@@ -99,18 +99,18 @@ type Exports struct {
 	lookup    *lookup.Store
 	retention *retention.Store
 	ledger    *billing.Ledger
-	words     *words.Words
+	words     *texts.Texts
 	texts     time.Duration // how long texts are kept as configured; 0: forever
 	log       *slog.Logger
 }
 
-// New reads the texts. texts is how long messages' texts are kept, unless their company has a rule; 0: forever.
-func New(pool *pgxpool.Pool, texts time.Duration, log *slog.Logger) (*Exports, error) {
-	w, err := words.Load()
+// New reads the texts. keep is how long messages' texts are kept, unless their company has a rule; 0: forever.
+func New(pool *pgxpool.Pool, keep time.Duration, log *slog.Logger) (*Exports, error) {
+	w, err := texts.Load()
 	if err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
-	return &Exports{pool, lookup.New(pool), retention.New(pool), billing.New(pool), w, texts, log}, nil
+	return &Exports{pool, lookup.New(pool), retention.New(pool), billing.New(pool), w, keep, log}, nil
 }
 
 // Run writes files and deletes old ones until ctx ends.

@@ -16,10 +16,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages/lookup"
+	"intumwa/texts"
 )
 
 // world is a database in which company 1 has messages.
@@ -62,7 +62,7 @@ func (w *world) fill(messages int) {
 		select gen_random_uuid(), 1, 1, '+257790' || lpad(n::text, 5, '0'), 'ACME', 'text ' || n, 0, 1, false, timestamptz '2026-03-01 00:00+02' + n * interval '1 second', 'leo', 1, '2026-03-02' from generate_series(0, $1 - 1) n`, messages)
 }
 
-var march = time.Date(2026, 3, 1, 0, 0, 0, 0, words.Bujumbura)
+var march = time.Date(2026, 3, 1, 0, 0, 0, 0, texts.Bujumbura)
 
 func (w *world) ask(r Request) error {
 	w.t.Helper()
@@ -120,7 +120,7 @@ func (w *world) streamed(r Request) []byte {
 
 func (w *world) rows(text []byte, comma rune) [][]string {
 	w.t.Helper()
-	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte(words.CSVMark))))
+	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte(texts.CSVMark))))
 	r.Comma = comma
 	rows, err := r.ReadAll()
 	if err != nil {
@@ -153,7 +153,7 @@ func TestColumns(t *testing.T) {
 5,01J0000000E008000000000005,,,INTUMWATEST,25779000005,1,gsm7,leo,,,2026-03-31 23:59:59,,,pending,,,0,,test
 `
 	got := w.streamed(Request{Bodies: true})
-	if text := strings.ReplaceAll(strings.TrimPrefix(string(got), words.CSVMark), "\r\n", "\n"); text != want {
+	if text := strings.ReplaceAll(strings.TrimPrefix(string(got), texts.CSVMark), "\r\n", "\n"); text != want {
 		t.Errorf("streamed\n%s\nnot\n%s", text, want)
 	}
 	if err := w.ask(Request{Bodies: true}); err != nil {

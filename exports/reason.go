@@ -3,10 +3,10 @@ package exports
 import (
 	"strings"
 
-	"intumwa/dashboard/words"
 	"intumwa/messages"
 	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
+	"intumwa/texts"
 )
 
 // reasons are the texts of what a message's failure is recorded with: our reasons, a status of submit_sm_resp, or a
@@ -20,7 +20,7 @@ var reasons = map[string]string{
 
 // Describe returns why a message failed and what to do, and the carrier's own words if the reason is not ours. Both are
 // empty without a reason.
-func Describe(l *words.Language, reason string) (text, carriers string) {
+func Describe(l *texts.Language, reason string) (text, carriers string) {
 	state, _, _ := strings.Cut(reason, " ")
 	theirs := strings.ToUpper(state) == state
 	switch {

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/dashboard/words"
 	"intumwa/messages"
 	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
+	"intumwa/texts"
 )
 
 // TestDescribe: each reason has a text in both languages, and the carrier's words stay beside it.
 func TestDescribe(t *testing.T) {
-	all, err := words.Load()
+	all, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestDescribe(t *testing.T) {
 			"ESME_RINVDSTADR": "reason.number", "ESME_RINVSRCADR": "reason.sender", "ESME_RSYSERR": "reason.refused", "ESME_0x00000490": "reason.refused",
 			"Absent": "reason.reported", "expired by us": "reason.reported",
 		} {
-			if text, carriers := Describe(l, reason); text != l.T(key) || carriers != reason || strings.Contains(text, words.Missing) {
+			if text, carriers := Describe(l, reason); text != l.T(key) || carriers != reason || strings.Contains(text, texts.Missing) {
 				t.Errorf("%s: %s is %q, %q", l.Tag, reason, text, carriers)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/dashboard/words"
 	"intumwa/messages/lookup"
+	"intumwa/texts"
 )
 
 // heads are the columns; their names are those of the API, in every language: programs read the file too.
@@ -18,7 +18,7 @@ var heads = []string{"message_id", "id", "client_reference", "batch", "from", "t
 
 // form is how a file is written.
 type form struct {
-	language  *words.Language
+	language  *texts.Language
 	operators bool
 	bodies    bool
 	textsFrom time.Time // texts of messages that were accepted earlier are left out
@@ -80,14 +80,14 @@ func (f *form) cells(m *lookup.Sent, credits int64) []string {
 		final = m.FailedAt
 	}
 	why, _ := Describe(f.language, m.FailureReason)
-	row := []string{strconv.FormatInt(m.ID, 10), m.ULID.String(), words.Cell(m.Reference), batch, words.Cell(m.Sender), strings.TrimPrefix(number, "+"),
-		strconv.Itoa(m.Segments), m.Encoding.String(), words.Cell(m.Carrier), words.Cell(strings.Join(links, " ")), words.CellID(strings.Join(ids, " ")),
-		words.CellTime(&m.CreatedAt), words.CellTime(submitted), words.CellTime(final), m.Status.String(), words.Cell(m.FailureReason),
-		words.Cell(why), strconv.FormatInt(credits, 10), words.Cell(m.CostCenter)}
+	row := []string{strconv.FormatInt(m.ID, 10), m.ULID.String(), texts.Cell(m.Reference), batch, texts.Cell(m.Sender), strings.TrimPrefix(number, "+"),
+		strconv.Itoa(m.Segments), m.Encoding.String(), texts.Cell(m.Carrier), texts.Cell(strings.Join(links, " ")), texts.CellID(strings.Join(ids, " ")),
+		texts.CellTime(&m.CreatedAt), texts.CellTime(submitted), texts.CellTime(final), m.Status.String(), texts.Cell(m.FailureReason),
+		texts.Cell(why), strconv.FormatInt(credits, 10), texts.Cell(m.CostCenter)}
 	if f.bodies {
 		text := ""
 		if !m.CreatedAt.Before(f.textsFrom) {
-			text = words.Cell(m.Body)
+			text = texts.Cell(m.Body)
 		}
 		row = append(row, text)
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/messages/lookup"
+	"intumwa/texts"
 )
 
 const (
@@ -75,7 +75,7 @@ func (e *Exports) step(ctx context.Context, x *Export) error {
 		if err := e.begin(ctx, x); err != nil {
 			return err
 		}
-		text.WriteString(words.CSVMark)
+		text.WriteString(texts.CSVMark)
 		if err := f.begin(out); err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (e *Exports) Stream(ctx context.Context, w io.Writer, r Request) (written i
 	if err != nil {
 		return 0, err
 	}
-	if _, err := io.WriteString(w, words.CSVMark); err != nil {
+	if _, err := io.WriteString(w, texts.CSVMark); err != nil {
 		return 0, err
 	}
 	f, out := &form{language: language, operators: r.Operators, bodies: r.Bodies}, language.CSV(w)

@@ -17,9 +17,9 @@ import (
 	"intumwa/accounts/letter"
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
-	"intumwa/dashboard/words"
 	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
+	"intumwa/texts"
 	"intumwa/webhooks"
 )
 
@@ -43,7 +43,7 @@ type Letters struct {
 	senders   *senders.Store
 	mailer    *mail.Mailer
 	publicURL string // of the dashboard: a request's Host is untrusted
-	words     *words.Words
+	words     *texts.Texts
 	log       *slog.Logger
 	wake      chan struct{}
 }
@@ -51,7 +51,7 @@ type Letters struct {
 // New reads the texts. publicURL is the address of the dashboard, for the links in mails. Without a mail server the
 // mailer drops letters, which is logged.
 func New(pool *pgxpool.Pool, people *people.Store, companies *companies.Store, senders *senders.Store, mailer *mail.Mailer, publicURL string, log *slog.Logger) (*Letters, error) {
-	texts, err := words.Load()
+	texts, err := texts.Load()
 	if err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}

@@ -10,8 +10,8 @@ import (
 	"intumwa/accounts/letter"
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
-	"intumwa/dashboard/words"
 	"intumwa/internal/mail"
+	"intumwa/texts"
 )
 
 // mailOf makes a letter's mail from the current state; nil without a recipient, or if the reason no longer holds.
@@ -110,7 +110,7 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 }
 
 // answered returns the mail about the decision on a sender ID; empty while it waits.
-func (d *Letters) answered(l *words.Language, s senders.SenderRequest) (subject string, paragraphs []string) {
+func (d *Letters) answered(l *texts.Language, s senders.SenderRequest) (subject string, paragraphs []string) {
 	switch {
 	case s.State() == senders.Approved:
 		return l.T("mail.sender.approved.subject", s.Name), []string{l.T("mail.sender.approved.text", s.Name), d.link("/messages/new")}
@@ -126,7 +126,7 @@ func (d *Letters) link(path string) string { return d.publicURL + path }
 
 // Mail makes a mail of paragraphs. Never pass text from visitors without a session: they could send it to others through
 // us.
-func Mail(l *words.Language, kind, to, subject string, paragraphs ...string) mail.Message {
+func Mail(l *texts.Language, kind, to, subject string, paragraphs ...string) mail.Message {
 	text := strings.Join(append(append([]string{l.T("mail.hello")}, paragraphs...), l.T("mail.signature")), "\n\n") + "\n"
 	return mail.Message{Kind: kind, To: to, Subject: subject, Text: text}
 }

@@ -8,9 +8,9 @@ import (
 	"io"
 	"time"
 
-	"intumwa/dashboard/words"
 	"intumwa/messages/statistics"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // adminReportCmd has the reports of a period.
@@ -78,7 +78,7 @@ func csvFile(w io.Writer, heads ...string) (row func(...any) error, flush func()
 		for i, value := range values {
 			switch v := value.(type) {
 			case string:
-				cells[i] = words.Cell(v)
+				cells[i] = texts.Cell(v)
 			case time.Time:
 				cells[i] = v.In(sms.Burundi).Format(time.DateTime)
 			default:

@@ -13,7 +13,7 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 	"intumwa/messages/statistics"
 )
 
@@ -190,7 +190,7 @@ func TestFinancePages(t *testing.T) {
 	if m.Provisional || len(m.Lines) != 5 || len(invoices) != 1 {
 		t.Fatalf("%+v %+v", m, invoices)
 	}
-	texts, err := words.Load()
+	texts, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

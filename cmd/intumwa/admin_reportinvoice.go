@@ -13,11 +13,11 @@ import (
 
 	"intumwa/campaigns"
 	"intumwa/configs"
-	"intumwa/dashboard/words"
 	"intumwa/messages/receipts"
 	"intumwa/messages/statistics"
 	"intumwa/reports"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 type adminReportInvoiceCmd struct {
@@ -125,7 +125,7 @@ func eachListed(file string, do func(id string) error) error {
 	}
 	err = reports.EachListedRow(func(row func(int, []string) error) error { return campaigns.EachExact(book, row) }, do)
 	if _, unreadable := errors.AsType[*campaigns.FileError](err); unreadable {
-		texts, loadErr := words.Load()
+		texts, loadErr := texts.Load()
 		if loadErr != nil {
 			return loadErr
 		}
@@ -152,12 +152,12 @@ func (o *operator) printComparison(comparison *receipts.Comparison, filter stati
 			values := []any{"ours"}
 			for i, value := range strings.Split(text, "\x00") {
 				if i == 0 {
-					value = words.CellID(value)
+					value = texts.CellID(value)
 				}
 				values = append(values, value)
 			}
 			return row(values...)
-		}, func(id string) error { return row("theirs", words.CellID(id), "", "", "", "", "") })
+		}, func(id string) error { return row("theirs", texts.CellID(id), "", "", "", "", "") })
 		return errors.Join(err, flush(), out.Flush())
 	}
 	separator := ""

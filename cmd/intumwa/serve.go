@@ -30,6 +30,7 @@ import (
 	"intumwa/campaigns"
 	"intumwa/configs"
 	"intumwa/dashboard"
+	"intumwa/dashboard/web"
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/settling"
 	"intumwa/exports"
@@ -362,7 +363,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), SignUps: within(codesWindow, "sign-ups", signUpsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser),
 		Papers: within(codesWindow, "papers", papersOfCompany)}
 	d, err := dashboard.New(rooms,
-		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, Operator: dashboard.Operator(c.Operator), APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
+		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, Operator: web.Operator(c.Operator), APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
 			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP, SMPP: c.SMPPServer.Listen != "",
 			AtOnce: int(rooms.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats

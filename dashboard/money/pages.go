@@ -1,0 +1,40 @@
+// Package money is the pages of money: a company's statements, and for administrators prices and carriers' invoices.
+package money
+
+import (
+	"context"
+	"html/template"
+
+	"intumwa/billing"
+	"intumwa/dashboard/web"
+	"intumwa/messages/statistics"
+	"intumwa/operations"
+	"intumwa/reports"
+	"intumwa/sms"
+)
+
+// Functions are those that the templates of these pages call.
+var Functions = template.FuncMap{"monthRows": monthRows, "bif": bif, "priceBIF": priceBIF, "lastDay": lastDay, "entryKind": entryKind, "reference": reference}
+
+// Pages are the pages of money.
+type Pages struct {
+	Rooms    Rooms
+	Reports  reports.Rooms
+	Operator web.Operator
+	Carriers func(context.Context) ([]string, error)      // with links
+	Owner    func(*web.Visit, web.Tenant) (string, error) // of the company
+	By       func(*web.Visit) Changes
+}
+
+// Rooms are what these pages call.
+type Rooms struct {
+	Statements *billing.Ledger
+	Statistics *statistics.Store
+}
+
+// Changes are those that the audit log has.
+type Changes interface {
+	SetCompany(ctx context.Context, id int64, to operations.CompanyChange) (operations.Settings, error)
+	SetPrice(ctx context.Context, company sms.CompanyID, to billing.Rate) error
+	SetTariff(ctx context.Context, carrier string, to billing.Rate) error
+}
