@@ -13,8 +13,8 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"intumwa/texts"
 	"intumwa/messages/statistics"
+	"intumwa/texts"
 )
 
 // reported fills a database with a year-old month of two companies at two carriers: messages around midnight in Burundi, some
