@@ -48,7 +48,7 @@ type Config struct {
 type API struct {
 	Listen             string   `yaml:"listen" default:"127.0.0.1:8080" text:"host:port. Put a proxy with TLS in front."`
 	TrustedProxies     []string `yaml:"trusted_proxies" text:"Addresses or ranges (10.0.0.0/8) of the proxies of API and dashboard. Their X-Forwarded-For is trusted; their connections are not limited."`
-	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" max:"1000000000" text:"Send requests that a user may make in 60 s, over all processes. Customers rely on it."`
+	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" max:"1000000000" text:"Send requests of a user in 60 s, over all processes. Customers rely on it."`
 	DocsNotice         string   `yaml:"docs_notice" text:"Your text in the reference at /docs: support contact, addresses that webhooks come from."`
 }
 
@@ -86,7 +86,7 @@ type ServerTLS struct {
 
 // Mail is the outgoing mail server.
 type Mail struct {
-	URL  Secret `yaml:"url" text:"smtp://user:password@host:587 (STARTTLS required, except on this machine) or smtps://. Empty: no mails, and no sign-up."`
+	URL  Secret `yaml:"url" text:"smtp://user:password@host:587 (STARTTLS required) or smtps://. On this machine STARTTLS is not required. Empty: no mails, and no sign-up."`
 	From string `yaml:"from" text:"Sender: Intumwa <no-reply@example.com>."`
 }
 
@@ -99,7 +99,7 @@ type Log struct {
 // Database is PostgreSQL.
 type Database struct {
 	URL            Secret `yaml:"url" required:"true" example:"postgres://intumwa:intumwa@127.0.0.1:5432/intumwa" text:"postgres://user:password@host:port/name; with a standby host1:port,host2:port. For another machine add sslmode=verify-full. pool_max_conns (at least 4) limits a pool."`
-	RequireStandby bool   `yaml:"require_standby" text:"Each commit must wait for a synchronous standby. If not, readiness and an alert report it: docs/high-availability.md."`
+	RequireStandby bool   `yaml:"require_standby" text:"Commits must wait for a synchronous standby. If not, readiness and an alert report it: docs/high-availability.md."`
 	RequireArchive bool   `yaml:"require_archive" default:"true" text:"PostgreSQL must archive its WAL: docs/backup.md. If not, admin status and an alert report it. Set false if another system backs it up without archive_command, or if its data may be lost."`
 }
 
@@ -115,10 +115,10 @@ type Redis struct {
 
 // Accounts bounds what an account may do in test mode, rule api 4.4.
 type Accounts struct {
-	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" max:"1000000" text:"How many segments of test messages an account may have sent or pending."`
+	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" max:"1000000" text:"Segments of test messages that an account may have sent or pending."`
 	TestNumberReplacements int    `yaml:"test_number_replacements" default:"3" min:"0" max:"1000000" text:"How often a verified test number may be replaced."`
-	TestCodesADay          int    `yaml:"test_codes_a_day" default:"500" min:"1" max:"1000000" text:"How many one-time codes companies that are not approved or have no credits may get within 24 hours, together. You pay for them. Of these, 20 to one client's network and 20 to one block of 10,000 numbers."`
-	VerificationsAnHour    int    `yaml:"verifications_an_hour" default:"10000" min:"1" max:"10000000" text:"How many messages with codes of /v1/verifications a company may send within an hour."`
+	TestCodesADay          int    `yaml:"test_codes_a_day" default:"500" min:"1" max:"1000000" text:"One-time codes in 24 hours for all companies that are not approved or have no credits, together. You pay for them. Of these, 20 to one client's network and 20 to one block of 10,000 numbers."`
+	VerificationsAnHour    int    `yaml:"verifications_an_hour" default:"10000" min:"1" max:"10000000" text:"Messages with codes of /v1/verifications that a company may send in an hour."`
 	OTPKey                 Secret `yaml:"otp_key" text:"Key of one-time codes and for hashes of SMPP passwords: at least 32 characters, the same in every process. A change ends all SMPP passwords. Empty: a copy of the database reveals both."`
 }
 
@@ -133,13 +133,13 @@ type Operator struct {
 	NIF           string `yaml:"nif" max:"40" text:"Tax number (NIF)."`
 	TradeRegister string `yaml:"trade_register" max:"60" text:"Number in the trade register (RC)."`
 	Address       string `yaml:"address" max:"300" text:"Postal address, on one line."`
-	Phone         string `yaml:"phone" max:"40" text:"Telephone for questions about a statement."`
-	Email         string `yaml:"email" max:"254" text:"Address for questions about a statement."`
+	Phone         string `yaml:"phone" max:"40" text:"Telephone for questions."`
+	Email         string `yaml:"email" max:"254" text:"Mail address for questions."`
 }
 
 // Messages bounds a message's life.
 type Messages struct {
-	Validity         time.Duration `yaml:"validity" default:"24h" min:"1s" max:"720h" usual:"1m" text:"How long the gateway and the carrier try to deliver a message."`
+	Validity         time.Duration `yaml:"validity" default:"24h" min:"1s" max:"720h" usual:"1m" text:"How long gateway and carrier try to deliver a message."`
 	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255" text:"Maximum segments of one message; 255 is the protocol's limit."`
 	QuietHours       string        `yaml:"quiet_hours" default:"none" text:"Hours in Burundi time when batches wait, such as 21:00-06:00. Single messages are still sent. A company may have its own."`
 	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1m" max:"876000h" usual:"24h" text:"How long messages from handsets are kept."`
@@ -147,15 +147,15 @@ type Messages struct {
 
 // Inbound configures the handling of MOs.
 type Inbound struct {
-	StopWords  []string `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA" text:"A message whose first run of letters and digits is one of these words opts the handset out, whatever follows. Case and accents do not matter. Empty: none."`
+	StopWords  []string `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA" text:"A message that begins with one of these words opts the handset out, whatever follows. Case and accents do not matter. Empty: none."`
 	StartWords []string `yaml:"start_words" default:"START,REPRENDRE,TANGURA" text:"Words that opt it in again."`
-	StopReply  string   `yaml:"stop_reply" text:"Acknowledgement of an opt-out, at your cost, at most four a day to one handset. {{start}} in it becomes the first start word, which undoes it. Empty: none."`
+	StopReply  string   `yaml:"stop_reply" text:"Acknowledgement of an opt-out, at your cost, at most four a day to one handset; {{start}} becomes the first start word. Empty: none."`
 	StartReply string   `yaml:"start_reply" text:"Acknowledgement of an opt-in."`
 }
 
 // Webhooks configures how customers' endpoints are called.
 type Webhooks struct {
-	Timeout      time.Duration   `yaml:"timeout" default:"10s" min:"100ms" max:"1m" usual:"1s" text:"Maximum time of a call: DNS, connection, handshake and response."`
+	Timeout      time.Duration   `yaml:"timeout" default:"10s" min:"100ms" max:"1m" usual:"1s" text:"Maximum time of a whole call."`
 	RetryDelays  []time.Duration `yaml:"retry_delays" default:"10s,30s,1m,5m,15m" min:"1ms" max:"24h" text:"Pauses between attempts. After the last attempt the delivery has failed."`
 	AllowPrivate bool            `yaml:"allow_private" text:"Allows plain HTTP and private addresses. Development only: customers could reach internal machines."`
 }

@@ -111,7 +111,7 @@ func zero(f reflect.StructField) string {
 // of its text. The sample has the whole text.
 func Manual() string {
 	var out strings.Builder
-	general := heading(&out, "General", "")
+	general := heading(&out, "General")
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
 		if key := keyOf(f); key != "" && !isSection(key) {
 			general(key, f)
@@ -123,7 +123,7 @@ func Manual() string {
 			if isList(section) {
 				section, path = section.Elem(), key+"[]"
 			}
-			line := heading(&out, strings.ToUpper(key[:1])+key[1:], f.Tag.Get("text"))
+			line := heading(&out, strings.ToUpper(key[:1])+key[1:])
 			manualSection(section, path, line)
 		}
 	}
@@ -141,18 +141,12 @@ func isSection(key string) bool {
 }
 
 // heading begins a section and returns the function that adds lines to its list.
-func heading(out *strings.Builder, name, text string) func(path string, f reflect.StructField) {
+func heading(out *strings.Builder, name string) func(path string, f reflect.StructField) {
 	fmt.Fprintf(out, "\n## %s\n\n", name)
-	if text != "" {
-		fmt.Fprintf(out, "%s\n\n", text)
-	}
 	return func(path string, f reflect.StructField) {
 		value := f.Tag.Get("default")
-		switch kind := f.Type.Kind(); {
-		case f.Tag.Get("required") != "":
+		if f.Tag.Get("required") != "" {
 			value = "required"
-		case value == "" && kind != reflect.Map && kind != reflect.Slice && kind != reflect.String:
-			value = zero(f)
 		}
 		if value != "" {
 			value = " (" + strings.ReplaceAll(value, ",", ", ") + ")"
