@@ -24,7 +24,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/throttle"
@@ -47,7 +47,7 @@ type Options struct {
 	StopWords      []string           // for the documents: words by which handsets opt out
 	StartWords     []string           // and in again
 	Validity       time.Duration      // for the documents: how long a message without expire_at is tried
-	Refund         dispatcher.Refund  // for the documents: which failed messages are refunded
+	Refund         setup.Refund       // for the documents: which failed messages are refunded
 	RetryDelays    []time.Duration    // for the documents: pauses between attempts of a webhook; default those of rule api 6
 	WebhookTimeout time.Duration      // for the documents: of an attempt, default 10 s
 	SMPP           SMPP               // for the documents: the server for customers' programs
@@ -80,7 +80,7 @@ type Rooms struct {
 	Verifications *verifications.Store
 
 	// Cancel cancels messages that no carrier has and returns how many messages and credits those were
-	// (dispatcher.Cancel).
+	// (settling.Cancel).
 	Cancel func(context.Context, messages.Queued) (cancelled, credits int64, err error)
 }
 

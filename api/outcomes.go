@@ -1,7 +1,7 @@
 package api
 
 import (
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/sms"
@@ -39,7 +39,7 @@ var (
 )
 
 // credits returns what becomes of the message's credits under the installation's rule.
-func (o outcome) credits(rule dispatcher.Refund) words {
+func (o outcome) credits(rule setup.Refund) words {
 	failed := messages.Settled{Status: sms.Failed, Reason: o.reason}
 	switch unsubmitted := (messages.Settled{Status: sms.Failed, Reason: o.reason, Unsubmitted: true}); {
 	case o.status == sms.Pending:
@@ -57,7 +57,7 @@ func (o outcome) credits(rule dispatcher.Refund) words {
 // outcomeRow is an outcome in a language.
 type outcomeRow struct{ Status, Reason, Meaning, Credits string }
 
-func outcomeRows(rule dispatcher.Refund, language string) (rows []outcomeRow) {
+func outcomeRows(rule setup.Refund, language string) (rows []outcomeRow) {
 	for _, o := range outcomes {
 		rows = append(rows, outcomeRow{o.status.String(), o.reason, o.meaning.of(language), o.credits(rule).of(language)})
 	}

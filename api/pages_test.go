@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -303,10 +303,10 @@ func TestStatusesPage(t *testing.T) {
 			t.Errorf("%s has no row", reason)
 		}
 	}
-	for rule, want := range map[dispatcher.Refund]map[string]string{ // the rule choices 4.6
-		dispatcher.RefundUnsubmitted: {"expired": "Returned, unless", "opted_out": "Returned, unless", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged.", "no_answer": "Charged.", "ESME_RINVDSTADR": "Charged.", "UNDELIV 001": "Charged."},
-		dispatcher.RefundFailed:      {"expired": "Returned.", "opted_out": "Returned.", "carrier_closed": "Returned.", "cancelled": "Returned.", "no_receipt": "Returned.", "ESME_RINVDSTADR": "Returned."},
-		dispatcher.RefundNever:       {"expired": "Charged.", "opted_out": "Charged.", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged."},
+	for rule, want := range map[setup.Refund]map[string]string{ // the rule choices 4.6
+		setup.RefundUnsubmitted: {"expired": "Returned, unless", "opted_out": "Returned, unless", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged.", "no_answer": "Charged.", "ESME_RINVDSTADR": "Charged.", "UNDELIV 001": "Charged."},
+		setup.RefundFailed:      {"expired": "Returned.", "opted_out": "Returned.", "carrier_closed": "Returned.", "cancelled": "Returned.", "no_receipt": "Returned.", "ESME_RINVDSTADR": "Returned."},
+		setup.RefundNever:       {"expired": "Charged.", "opted_out": "Charged.", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged."},
 	} {
 		p, err := madePages(Options{TestSender: testSender, Refund: rule}, 500)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/settling"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
@@ -99,7 +99,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),
 	}
 	w.rooms.Cancel = func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
-		done, err := dispatcher.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, nil)
+		done, err := settling.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, nil)
 		return done.Cancelled, done.Credits, err
 	}
 	w.rooms.Verifications = verifications.New(w.pool, []byte("key"))

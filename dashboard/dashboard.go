@@ -28,7 +28,7 @@ import (
 	"intumwa/dashboard/settings"
 	"intumwa/dashboard/signin"
 	"intumwa/dashboard/web"
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
@@ -57,12 +57,12 @@ type Options struct {
 	AdminTOTP      bool          // the administrator scope requires the second factor instead of the password
 	Plan           *sms.Plan     // valid numbers
 	TestSender     string
-	TestQuota      int               // test segments an account
-	AtOnce         int               // concurrent requests at the database; 8 if 0
-	AtOnceOfOne    int               // of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
-	Refund         dispatcher.Refund // which failed messages are refunded
-	Replacements   int               // how often a verified test number may be replaced
-	SMPP           bool              // customers can bind by SMPP: there are pages about it
+	TestQuota      int          // test segments an account
+	AtOnce         int          // concurrent requests at the database; 8 if 0
+	AtOnceOfOne    int          // of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
+	Refund         setup.Refund // which failed messages are refunded
+	Replacements   int          // how often a verified test number may be replaced
+	SMPP           bool         // customers can bind by SMPP: there are pages about it
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
 }

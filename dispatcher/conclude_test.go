@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -15,7 +18,7 @@ import (
 func TestSettlingWaitsForNoBalance(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.d.opts.Refund = RefundFailed
+	b.d.core.Opts.Refund = setup.RefundFailed
 	live, test := b.begun(1), b.begun(1)
 	b.exec(`UPDATE messages SET test = true WHERE id = 2`)
 	b.exec(`UPDATE balances SET test_used = 3`)
@@ -29,13 +32,13 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
-	b.settle(settlement{results: []result{refused(live, 1), refused(test, 1)}})
-	if err := b.d.payOwed(t.Context()); err != nil { // the balances are still locked
+	b.settle(settling.Settlement{Results: []core.Result{refused(live, 1), refused(test, 1)}})
+	if err := b.d.housekeeping.PayOwed(t.Context()); err != nil { // the balances are still locked
 		t.Error(err)
 	}
-	for _, m := range []*inFlight{live, test} {
-		if status, _ := b.status(m.msg.ID); status != sms.Failed {
-			t.Errorf("message %d is %v", m.msg.ID, status)
+	for _, m := range []*core.InFlight{live, test} {
+		if status, _ := b.status(m.Msg.ID); status != sms.Failed {
+			t.Errorf("message %d is %v", m.Msg.ID, status)
 		}
 	}
 	state := func(credits, used, owed int) {
@@ -59,11 +62,11 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 
 // TestReceiptsForBinds: a final message that was submitted over SMPP has a receipt if it asked for one of that kind.
 func TestReceiptsForBinds(t *testing.T) {
-	want := map[uint8][2]bool{0: {}, receiptAlways: {true, true}, receiptOfFailure: {false, true}, receiptOfSuccess: {true, false}}
+	want := map[uint8][2]bool{0: {}, core.ReceiptAlways: {true, true}, core.ReceiptOfFailure: {false, true}, core.ReceiptOfSuccess: {true, false}}
 	for registered, of := range want {
 		for i, status := range []sms.Status{sms.Sent, sms.Failed} {
 			m := messages.Settled{SMPPAccount: 7, SMPPBind: 8, Registered: registered, Status: status, Number: "+25779000001", Sender: "ACME", Reason: "UNDELIV 001"}
-			got := ReceiptsFor([]messages.Settled{m})
+			got := core.ReceiptsFor([]messages.Settled{m})
 			if (len(got) == 1) != of[i] {
 				t.Errorf("registered_delivery %d, %v: %d receipts", registered, status, len(got))
 			}

@@ -4,20 +4,13 @@
 //
 // # Parts, from the ground up
 //
-// A file uses only files of its own line and of the lines above it. The type that a part keeps stands in its first
-// file, what runs it in its last.
+// A part uses only parts of the lines above it. This package makes and runs them, and has the table of links for
+// operators.
 //
-//	carriers     carrier (package profile) options · carriers quota
-//	ground       core metrics repeat · leases links serving · attempt attempts slots
-//	settling     settlement gather arrival change second conclude settler · sandbox cancel unanswered
-//	a link       bind breaker pace prefetch queuehealth trace · linkworker deliver echo feeder submitter linkrun
-//	membership   member minutes giveup linktable heartbeat
-//	recovery     tasks · recovery floor orphans free refill quiet retired failover walk scheduled
-//	housekeeping housekeeping holding deadlines purge lowbalance gauges
-//	wiring       dispatcher
-//
-// One message's way: feeder claims it, submitter writes its segments, settler records their answers (change, conclude),
-// deliver takes its receipt, and settler records that too.
+//	setup (with package profile)
+//	core
+//	settling
+//	links · recovery · housekeeping
 //
 // # Failures
 //
@@ -35,10 +28,15 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/housekeeping"
+	"intumwa/dispatcher/links"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/queue"
 	"intumwa/smpp"
@@ -47,30 +45,30 @@ import (
 
 // Dispatcher is the back half of one process.
 type Dispatcher struct {
-	*core
-	*recovery
-	*housekeeping
-	member *member
-	health *queueHealth
-	binds  linkBinds
+	core         *core.Core
+	recovery     *recovery.Recovery
+	housekeeping *housekeeping.Housekeeping
+	member       *links.Member
+	health       *core.QueueHealth
+	binds        linkBinds
 
 	mu           sync.Mutex
-	settlers     map[string]*settler // of all carriers since the start
-	startSettler func(*settler)      // while Run runs
+	settlers     map[string]*settling.Settler // of all carriers since the start
+	startSettler func(*settling.Settler)      // while Run runs
 }
 
 // New checks the options and returns a Dispatcher that is idle until Run. hot is a
 // pool of the same database with postgres.Options.BatchUpdates.
-func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
-	opts.defaults()
-	shared := &core{
-		opts: &opts, pool: pool, hot: hot, store: newStores(pool), carrying: newStores(hot), handsets: handsets.New(pool),
-		queue: q, webhooks: hooks, log: opts.Log, metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics),
-		leases: newLeases(pool, opts.Log, &opts), carriers: &carriers{all: make(map[string]*carrier)}, inFlight: newInFlightMessages(),
+func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts setup.Options) (*Dispatcher, error) {
+	opts.Defaults()
+	shared := &core.Core{
+		Opts: &opts, Pool: pool, Hot: hot, Store: core.NewStores(pool), Carrying: core.NewStores(hot), Handsets: handsets.New(pool),
+		Queue: q, Webhooks: hooks, Log: opts.Log, Metrics: core.NewMetrics(opts.Metrics), SMPP: smpp.NewMetrics(opts.Metrics),
+		Leases: core.NewLeases(pool, opts.Log, &opts), Carriers: &core.Carriers{All: make(map[string]*core.Carrier)}, InFlight: core.NewInFlightMessages(),
 	}
-	health := newQueueHealth(q, opts.Log, opts.Metrics)
-	d := &Dispatcher{core: shared, recovery: newRecovery(shared, health), housekeeping: &housekeeping{core: shared}, health: health,
-		settlers: make(map[string]*settler), binds: linkBinds{byLink: make(map[string]*linkBind)}}
+	health := core.NewQueueHealth(q, opts.Log, opts.Metrics)
+	d := &Dispatcher{core: shared, recovery: recovery.NewRecovery(shared, health), housekeeping: &housekeeping.Housekeeping{Core: shared}, health: health,
+		settlers: make(map[string]*settling.Settler), binds: linkBinds{byLink: make(map[string]*links.Bind)}}
 	d.member = d.newMember()
 	checked, err := d.check(opts.Carriers)
 	if err != nil {
@@ -81,12 +79,12 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 }
 
 // check fills in a configuration's defaults and refuses one that cannot work.
-func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
+func (d *Dispatcher) check(carriers []setup.Carrier) ([]setup.Carrier, error) {
 	carriers = slices.Clone(carriers)
-	names, links := map[string]bool{}, map[string]bool{}
+	names, linkNames := map[string]bool{}, map[string]bool{}
 	for i := range carriers {
 		c := &carriers[i]
-		if err := c.defaults(); err != nil {
+		if err := c.Defaults(); err != nil {
 			return nil, err
 		}
 		if names[c.Name] {
@@ -95,11 +93,11 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 		names[c.Name] = true
 		for j := range c.Links {
 			link := &c.Links[j]
-			if links[link.Name] {
+			if linkNames[link.Name] {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
-			links[link.Name] = true
-			if _, err := newLinkBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.smpp}); err != nil {
+			linkNames[link.Name] = true
+			if _, err := links.NewBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.core.SMPP}); err != nil {
 				return nil, err
 			}
 		}
@@ -109,47 +107,47 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 
 // setCarriers applies a checked configuration. Removed carriers keep their settler:
 // their answers may still come in.
-func (d *Dispatcher) setCarriers(configs []Carrier) {
+func (d *Dispatcher) setCarriers(configs []setup.Carrier) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, c := range d.carriers.set(configs) {
-		s := newSettler(d.core, c)
-		d.settlers[c.name] = s
-		d.metrics.expect(c.name)
+	for _, c := range d.core.Carriers.Set(configs) {
+		s := settling.NewSettler(d.core, c)
+		d.settlers[c.Name] = s
+		d.core.Metrics.Expect(c.Name)
 		if d.startSettler != nil {
 			d.startSettler(s)
 		}
 	}
 	for i := range configs {
 		if second := configs[i].SecondCarrier; second != "" {
-			for _, why := range secondReasons {
-				d.metrics.second.WithLabelValues(configs[i].Name, second, why)
+			for _, why := range settling.SecondReasons {
+				d.core.Metrics.Second.WithLabelValues(configs[i].Name, second, why)
 			}
 		}
 	}
 }
 
 // newMember returns this process as a member, which starts link workers.
-func (d *Dispatcher) newMember() *member {
-	m := newMember(d.leases, d.running, d.newWorker)
-	m.gone, m.givenUpTotal = func() { d.deaths.note(); m.kick() }, d.metrics.givenUp // act at once: leases and claims are free
+func (d *Dispatcher) newMember() *links.Member {
+	m := links.NewMember(d.core.Leases, d.core.Running, d.newWorker)
+	m.Gone, m.GivenUpTotal = func() { d.recovery.Deaths.Note(); m.Kick() }, d.core.Metrics.GivenUp // act at once: leases and claims are free
 	return m
 }
 
 // newWorker returns the worker of a link.
-func (d *Dispatcher) newWorker(c *carrier, link *Link) (*linkWorker, error) {
+func (d *Dispatcher) newWorker(c *core.Carrier, link *setup.Link) (*links.Worker, error) {
 	d.mu.Lock()
-	s := d.settlers[c.name]
+	s := d.settlers[c.Name]
 	d.mu.Unlock()
-	w, err := newLinkWorker(d.core, c, s, d.health, link)
+	w, err := links.NewWorker(d.core, c, s, d.health, link)
 	if err == nil {
-		w.kick, w.setBind = d.member.kick, d.binds.set
+		w.Kick, w.SetBind = d.member.Kick, d.binds.set
 	}
 	return w, err
 }
 
 // Check returns the error with which Reload would refuse a set of carriers.
-func (d *Dispatcher) Check(carriers []Carrier) error {
+func (d *Dispatcher) Check(carriers []setup.Carrier) error {
 	_, err := d.check(carriers)
 	return err
 }
@@ -157,76 +155,49 @@ func (d *Dispatcher) Check(carriers []Carrier) error {
 // Reload applies another set of carriers. It refuses a set that cannot work as a
 // whole and keeps the old one. Links keep their binds if at most their pace or
 // window changed. The next heartbeat starts, restarts or ends the others.
-func (d *Dispatcher) Reload(carriers []Carrier) error {
+func (d *Dispatcher) Reload(carriers []setup.Carrier) error {
 	checked, err := d.check(carriers)
 	if err != nil {
 		return err
 	}
 	d.setCarriers(checked)
-	d.member.kick()
+	d.member.Kick()
 	return nil
 }
 
 // LinkChanged applies at once that an operator pauses or resumes a link, or retires its carrier. Without the call the
 // next heartbeat applies it. It never blocks.
-func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
+func (d *Dispatcher) LinkChanged(string) { d.member.Kick() }
 
-// tasks returns the tasks of recovery and of housekeeping, in their order. A failed task does not stop the next. Each of
-// the two has its own lease and its own rounds, so that housekeeping delays no message.
-func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
-	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
-	walk := &task{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read}
-	recovery = []*task{
-		{name: "free_claims", every: often, rest: swept, run: d.freeClaims, now: d.deaths.unfreed.Load},
-		{name: "quiet", every: often, rest: swept, run: func(ctx context.Context) error {
-			begin, err := d.lookForQuiet(ctx)
-			if begin { // the walk may have up to restMost of rest left
-				walk.next = time.Time{}
-			}
-			return err
-		}},
-		{name: "retire", every: often, rest: worked, run: d.leaveRetired},
-		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
-		walk,
-		{name: "push_due", every: often, rest: worked, run: d.pushDue},
-		{name: "fail_over", every: often, rest: worked, run: d.failover},
-		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
-	}
-	housekeeping = []*task{
-		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
-		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
-		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
-		{name: "finished_batches", every: often, rest: worked, run: d.tellFinished},
-		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
-		{name: "forget", every: seldom, rest: worked, run: d.forget},
-		{name: "purge", every: seldom, rest: worked, run: d.purge},
-	}
-	return recovery, housekeeping
+// tasks returns the tasks of recovery and of housekeeping. Each of the two has its own lease and its own rounds, so that
+// housekeeping delays no message.
+func (d *Dispatcher) tasks() (recovery, housekeeping []*core.Task) {
+	return d.recovery.Tasks(), d.housekeeping.Tasks()
 }
 
 // runTasks does the tasks until ctx ends.
 func (d *Dispatcher) runTasks(ctx context.Context) {
 	recovery, housekeeping := d.tasks()
 	var both sync.WaitGroup
-	both.Go(func() { d.repeatTasks(ctx, recoveryLease, recovery, d.deaths.wake) })
-	both.Go(func() { d.repeatTasks(ctx, housekeepingLease, housekeeping, nil) })
+	both.Go(func() { d.core.RepeatTasks(ctx, core.RecoveryLease, recovery, d.recovery.Deaths.Wake) })
+	both.Go(func() { d.core.RepeatTasks(ctx, core.HousekeepingLease, housekeeping, nil) })
 	both.Wait()
 }
 
 // Run carries messages until ctx ends. Then it takes nothing more, drains the
 // windows, unbinds, settles the answers, and gives back its leases and claims.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	if d.member.register(ctx) != nil {
+	if d.member.Register(ctx) != nil {
 		return nil // ctx ended first; nothing has started
 	}
 	// Settlers outlive the link workers: they write the last answers.
-	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopSettling()
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
 	var settlers sync.WaitGroup
 	d.mu.Lock()
-	d.startSettler = func(s *settler) {
-		settlers.Go(func() { s.run(settling) })
-		settlers.Go(func() { s.answers.run(settling, d.handsets) })
+	d.startSettler = func(s *settling.Settler) {
+		settlers.Go(func() { s.Run(writing) })
+		settlers.Go(func() { s.Answers.Run(writing, d.core.Handsets) })
 	}
 	for _, s := range d.settlers {
 		d.startSettler(s)
@@ -235,19 +206,19 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 	var others sync.WaitGroup
 	others.Go(func() { d.runTasks(ctx) })
-	others.Go(func() { d.runScheduled(ctx) })
-	others.Go(func() { d.runGauges(ctx) })
-	others.Go(func() { d.health.run(ctx) })
-	others.Go(func() { d.runOrphans(ctx) })
-	d.member.run(ctx) // starts and stops the link workers
+	others.Go(func() { d.recovery.RunScheduled(ctx) })
+	others.Go(func() { d.housekeeping.RunGauges(ctx) })
+	others.Go(func() { d.health.Run(ctx) })
+	others.Go(func() { d.recovery.RunOrphans(ctx) })
+	d.member.Run(ctx) // starts and stops the link workers
 	others.Wait()
 
 	d.mu.Lock()
 	d.startSettler = nil
 	d.mu.Unlock()
-	stopSettling()
+	stopWriting()
 	settlers.Wait()
-	d.member.leave()
+	d.member.Leave()
 	return nil
 }
 
@@ -258,7 +229,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
 	bind := d.binds.get(link)
 	if bind == nil {
-		return d.holder(ctx, link)
+		return holder(ctx, d.core.Pool, link)
 	}
 	return bind.Trace(ctx, show)
 }

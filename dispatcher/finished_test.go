@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/smpp"
 	"intumwa/webhooks"
 )
@@ -19,7 +21,7 @@ func TestFinishedBatchIsTold(t *testing.T) {
 	tell := func(want int) {
 		t.Helper()
 		for range 2 {
-			if err := b.d.tellFinished(t.Context()); err != nil {
+			if err := b.d.housekeeping.TellFinished(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -31,20 +33,20 @@ func TestFinishedBatchIsTold(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM batch_watches`); n != 0 {
 		t.Errorf("%d batches are watched, and nobody asks", n)
 	}
-	if _, err := b.d.webhooks.SetEndpoint(t.Context(), 1, webhooks.Setting{Events: &[]string{webhooks.BatchFinished}}); err != nil {
+	if _, err := b.d.core.Webhooks.SetEndpoint(t.Context(), 1, webhooks.Setting{Events: &[]string{webhooks.BatchFinished}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.d.webhooks.Pull(t.Context(), 1, webhooks.Place{}, 1); err != nil {
+	if _, _, err := b.d.core.Webhooks.Pull(t.Context(), 1, webhooks.Place{}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.d.webhooks.SetPulled(t.Context(), 1, []string{webhooks.BatchFinished}); err != nil {
+	if err := b.d.core.Webhooks.SetPulled(t.Context(), 1, []string{webhooks.BatchFinished}); err != nil {
 		t.Fatal(err)
 	}
-	b.settle(settlement{results: []result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(first, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(first, 1)}})
 	tell(0)
-	b.settle(settlement{results: []result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(second, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(second, 1)}})
 	tell(1)
-	page, _, err := b.d.webhooks.Pull(t.Context(), 1, webhooks.Place{}, 10)
+	page, _, err := b.d.core.Webhooks.Pull(t.Context(), 1, webhooks.Place{}, 10)
 	if err != nil || len(page) != 3 {
 		t.Fatalf("%d events to fetch, %v", len(page), err)
 	}

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 	"intumwa/smpp"
@@ -18,37 +21,37 @@ import (
 func TestFreeObeysOnAmbiguous(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	for policy, want := range map[Ambiguous]struct {
+	for policy, want := range map[setup.Ambiguous]struct {
 		status   sms.Status
 		reason   string
 		left     int // in the outbox
 		segments int // unanswered ones
 	}{
-		AmbiguousResend: {status: sms.Pending, left: 2, segments: 2},
-		AmbiguousHold:   {status: sms.Pending, left: 1, segments: 2},
-		AmbiguousFail:   {status: sms.Failed, reason: "no_answer", left: 1, segments: 2},
+		setup.AmbiguousResend: {status: sms.Pending, left: 2, segments: 2},
+		setup.AmbiguousHold:   {status: sms.Pending, left: 1, segments: 2},
+		setup.AmbiguousFail:   {status: sms.Failed, reason: "no_answer", left: 1, segments: 2},
 	} {
 		b.cleared()
-		b.configure(func(c *Carrier) { c.OnAmbiguous = policy })
+		b.configure(func(c *setup.Carrier) { c.OnAmbiguous = policy })
 		begun, claimed := b.begun(3), b.begun(1)
-		b.exec(`UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.msg.ID)
-		b.settle(settlement{results: []result{accepted("A")(begun, 2)}})
-		if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
+		b.exec(`UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.Msg.ID)
+		b.settle(settling.Settlement{Results: []core.Result{accepted("A")(begun, 2)}})
+		if _, err := b.d.core.Store.Outbox.Begin(t.Context(), 7, []messages.Claim{begun.Msg.Claim()}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.d.free(t.Context()); err != nil { // no dispatcher 7 is registered
+		if err := b.d.recovery.Free(t.Context()); err != nil { // no dispatcher 7 is registered
 			t.Fatal(err)
 		}
-		if status, reason := b.status(begun.msg.ID); status != want.status || reason != want.reason {
+		if status, reason := b.status(begun.Msg.ID); status != want.status || reason != want.reason {
 			t.Errorf("policy %d: %v %q, want %v %q", policy, status, reason, want.status, want.reason)
 		}
-		if status, _ := b.status(claimed.msg.ID); status != sms.Pending {
+		if status, _ := b.status(claimed.Msg.ID); status != sms.Pending {
 			t.Errorf("policy %d: what was only claimed is %v", policy, status)
 		}
 		if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != want.left {
 			t.Errorf("policy %d: %d are to be sent, want %d", policy, n, want.left)
 		}
-		if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.msg.ID); n != want.segments {
+		if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.Msg.ID); n != want.segments {
 			t.Errorf("policy %d: %d segments are recorded as unanswered, want %d", policy, n, want.segments)
 		}
 	}
@@ -58,11 +61,11 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 // the rest of the group does.
 func TestBeginAfterTheClaim(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	lost, mine := b.begun(0), b.begun(0)
-	b.exec(`UPDATE outbox SET claimed_by = 8, epoch = epoch + 1 WHERE message_id = $1`, lost.msg.ID)
-	more := []*inFlight{mine}
-	group := b.worker.group(lost, func() (m *inFlight) {
+	b.exec(`UPDATE outbox SET claimed_by = 8, epoch = epoch + 1 WHERE message_id = $1`, lost.Msg.ID)
+	more := []*core.InFlight{mine}
+	group := b.worker.Group(lost, func() (m *core.InFlight) {
 		if len(more) > 0 {
 			m, more = more[0], nil
 		}
@@ -71,10 +74,10 @@ func TestBeginAfterTheClaim(t *testing.T) {
 	if len(group) != 1 || group[0] != mine {
 		t.Errorf("%d go out", len(group))
 	}
-	if b.d.inFlight.get(lost.msg.ID) != nil || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8 AND NOT begun`) != 1 {
+	if b.d.core.InFlight.Get(lost.Msg.ID) != nil || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8 AND NOT begun`) != 1 {
 		t.Error("the other's claim is touched")
 	}
-	if b.d.inFlight.get(mine.msg.ID) != mine || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7 AND begun`) != 1 {
+	if b.d.core.InFlight.Get(mine.Msg.ID) != mine || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7 AND begun`) != 1 {
 		t.Error("its own is not begun")
 	}
 }
@@ -83,17 +86,17 @@ func TestBeginAfterTheClaim(t *testing.T) {
 // begun does not go out. It is given back when the database works again.
 func TestBeginWithoutDatabase(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(0)
-	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
+	if group := b.worker.Group(m, b.worker.Prefetch.Poll); len(group) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
 		t.Fatalf("group %v: it is not marked", group)
 	}
 	b.exec(`ALTER TABLE outbox RENAME TO away`)
-	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 0 {
+	if group := b.worker.Group(m, b.worker.Prefetch.Poll); len(group) != 0 {
 		t.Errorf("group %v goes out", group)
 	}
 	b.exec(`ALTER TABLE away RENAME TO outbox`)
-	b.settle(b.s.grab())
+	b.settle(b.s.Grab())
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND begun`); n != 1 {
 		t.Error("it is not given back")
 	}
@@ -103,19 +106,19 @@ func TestBeginWithoutDatabase(t *testing.T) {
 // the claims of the dead are freed is not sent again.
 func TestBegunAndLocked(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(1)
-	if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
+	if _, err := b.d.core.Store.Outbox.Begin(t.Context(), 7, []messages.Claim{m.Msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := b.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, m.msg.ID); err != nil {
+	if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, m.Msg.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.d.free(t.Context()); err != nil {
+	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -124,7 +127,7 @@ func TestBegunAndLocked(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 0 {
 		t.Error("it is given out to be sent again")
 	}
-	if err := b.d.free(t.Context()); err != nil {
+	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 1 {
@@ -135,14 +138,14 @@ func TestBegunAndLocked(t *testing.T) {
 // TestLateRefusalForNow: a held message is sent again after a late temporary refusal.
 func TestLateRefusalForNow(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(1)
-	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Fatal("it is not held")
 	}
-	b.settle(settlement{late: []lateAnswer{{link: "l1", messageID: m.msg.ID, segment: 1, total: 1,
-		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}}})
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{{Link: "l1", Whose: m.Msg.ID, Segment: 1, Total: 1,
+		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, At: time.Now()}}})
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
 		t.Error("it is not to be sent again")
 	}
@@ -154,12 +157,12 @@ func TestLateRefusalForNow(t *testing.T) {
 // TestLateRefusalForGood: a permanent refusal, however late, fails a held message.
 func TestLateRefusalForGood(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(1)
-	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
-	b.settle(settlement{late: []lateAnswer{{link: "l1", messageID: m.msg.ID, segment: 1, total: 1,
-		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusInvDstAddr}, at: time.Now()}}})
-	if status, reason := b.status(m.msg.ID); status != sms.Failed || reason != "ESME_RINVDSTADR" {
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{{Link: "l1", Whose: m.Msg.ID, Segment: 1, Total: 1,
+		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusInvDstAddr}, At: time.Now()}}})
+	if status, reason := b.status(m.Msg.ID); status != sms.Failed || reason != "ESME_RINVDSTADR" {
 		t.Errorf("it is %v %q", status, reason)
 	}
 }
@@ -173,7 +176,7 @@ func TestTasksGoOn(t *testing.T) {
 	if err := b.tasks(); err == nil {
 		t.Error("no task failed")
 	}
-	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`, m.msg.ID); n != 1 {
+	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`, m.Msg.ID); n != 1 {
 		t.Error("the claim of a dead dispatcher is not on the queue again")
 	}
 }
@@ -183,23 +186,23 @@ func TestTasksGoOn(t *testing.T) {
 // not serve forever.
 func TestServedAcrossAStep(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
+	b := newBench(t, func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES (8, 'other')`)
 	b.exec(`INSERT INTO links (name, carrier, state, "window", served_at, updated_at) VALUES
 		('l1', 'lumitel', 'bound', 1, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', 1, now(), now()),
 		('gone-1', 'gone', 'bound', 1, now() + interval '1 hour', now() + interval '1 hour')`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link l1', 8), ('link leo-1', 8)`)
-	b.d.member.heard.Store(-int64(time.Hour))
+	b.d.member.Heard.Store(-int64(time.Hour))
 	m := b.begun(1)
 	b.exec(`UPDATE outbox SET claimed_by = NULL`)
-	if err := b.d.failover(t.Context()); err != nil {
+	if err := b.d.recovery.Failover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'lumitel'`, m.msg.ID); n != 1 {
+	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'lumitel'`, m.Msg.ID); n != 1 {
 		t.Error("a stand-in took what a carrier that serves has")
 	}
 	for carrier, want := range map[string]bool{"lumitel": true, "leo": true, "gone": false} {
-		if serves, err := serves(t.Context(), b.pool, carrier, time.Minute); serves != want || err != nil {
+		if serves, err := core.Serves(t.Context(), b.pool, carrier, time.Minute); serves != want || err != nil {
 			t.Errorf("%s serves: %v, %v", carrier, serves, err)
 		}
 	}
@@ -207,10 +210,10 @@ func TestServedAcrossAStep(t *testing.T) {
 	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the failover carrier's link has just dropped, or is up
 		b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
 		b.exec(`UPDATE links SET state = $1 WHERE name = 'leo-1'`, state)
-		if err := b.d.failover(t.Context()); err != nil {
+		if err := b.d.recovery.Failover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, m.msg.ID); n != want {
+		if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, m.Msg.ID); n != want {
 			t.Errorf("the stand-in's link is %s, and it takes %d messages", state, n)
 		}
 	}
@@ -220,16 +223,16 @@ func TestServedAcrossAStep(t *testing.T) {
 // carries now.
 func TestStaleVerdict(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousFail })
 	m := b.begun(1)
-	if _, err := b.d.store.outbox.Free(t.Context(), b.pool, 7, []messages.Claim{m.msg.Claim()}); err != nil {
+	if _, err := b.d.core.Store.Outbox.Free(t.Context(), b.pool, 7, []messages.Claim{m.Msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.d.store.outbox.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {
+	if got, err := b.d.core.Store.Outbox.Claim(t.Context(), 8, "lumitel", []int64{m.Msg.ID}, b.s.Carrier.Config().Marks()); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
-	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})
-	if status, reason := b.status(m.msg.ID); status != sms.Pending {
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})
+	if status, reason := b.status(m.Msg.ID); status != sms.Pending {
 		t.Errorf("it is %v %q", status, reason)
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8`); n != 1 {
@@ -241,13 +244,13 @@ func TestStaleVerdict(t *testing.T) {
 // TestInFlightOfTwoWorkers: when a worker removes a message, the later claim of another
 // worker stays.
 func TestInFlightOfTwoWorkers(t *testing.T) {
-	f := newInFlightMessages()
-	first := &inFlight{msg: &outbox.Claimed{ID: 1, Epoch: 1}}
-	second := &inFlight{msg: &outbox.Claimed{ID: 1, Epoch: 2}}
-	f.add(first)
-	f.add(second)
-	f.remove(first)
-	if f.get(1) != second {
+	f := core.NewInFlightMessages()
+	first := &core.InFlight{Msg: &outbox.Claimed{ID: 1, Epoch: 1}}
+	second := &core.InFlight{Msg: &outbox.Claimed{ID: 1, Epoch: 2}}
+	f.Add(first)
+	f.Add(second)
+	f.Remove(first)
+	if f.Get(1) != second {
 		t.Error("the second attempt is not in flight any more")
 	}
 }
@@ -255,27 +258,27 @@ func TestInFlightOfTwoWorkers(t *testing.T) {
 // TestStalledSlots: a link is stalled when no slot has come free for a while, not
 // while its carrier is merely slow.
 func TestStalledSlots(t *testing.T) {
-	s := newSlots(2)
+	s := core.NewSlots(2)
 	now := time.Now()
-	if s.stalled(now.Add(time.Hour)) {
+	if s.Stalled(now.Add(time.Hour)) {
 		t.Error("stalled with slots free")
 	}
 	for range 2 {
-		if err := s.take(context.Background()); err != nil {
+		if err := s.Take(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s.stalled(time.Now().Add(stallAfter / 2)) {
+	if s.Stalled(time.Now().Add(core.StallAfter / 2)) {
 		t.Error("stalled at once")
 	}
-	if !s.stalled(time.Now().Add(2 * stallAfter)) {
+	if !s.Stalled(time.Now().Add(2 * core.StallAfter)) {
 		t.Error("not stalled")
 	}
-	s.give(1)
-	if err := s.take(context.Background()); err != nil {
+	s.Give(1)
+	if err := s.Take(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if s.stalled(time.Now().Add(stallAfter / 2)) {
+	if s.Stalled(time.Now().Add(core.StallAfter / 2)) {
 		t.Error("stalled although one came free just now")
 	}
 }

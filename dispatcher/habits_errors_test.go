@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/tools/carriersim"
 )
 
@@ -37,7 +37,7 @@ func TestHabitsOfErrors(t *testing.T) {
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{LateResponse: 2 * time.Second})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.RetryMax, c.Links[0].TPS = 300*time.Millisecond, 1000 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.RetryMax, c.Links[0].TPS = 300*time.Millisecond, 1000 }))
 	ids, numbers := make([]int64, len(habits)), make([]string, len(habits))
 	for i, h := range habits {
 		n := note{to: w.number(h.fate), text: h.text}
@@ -77,7 +77,7 @@ func TestHabitOfWrongConfiguration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitStatus: carriersim.InvalidSourceTON}})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].Window = 10 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].Window = 10 }))
 	same := w.number("00")
 	twice := w.send(note{to: same, text: "1"}, note{to: same, text: "2"}, note{to: same, text: "3"},
 		note{to: same, text: "4"}, note{to: same, text: "5"}, note{to: same, text: "6"})

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/smpp"
 	"intumwa/tools/carriersim"
@@ -20,7 +20,7 @@ func TestHabitsThatNeedASetting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{Faults: carriersim.Faults{UnmarkedReceipts: true, DigitReceipts: true}})
-	w.start(mno.mno(func(c *dispatcher.Carrier) {
+	w.start(mno.mno(func(c *setup.Carrier) {
 		c.UnmarkedReceipts, c.Reading = true, smpp.Reading{StateDigits: true}
 	}))
 	sent, failed, silent := w.sendTo("00"), w.sendTo("01"), w.sendTo("07")
@@ -50,9 +50,9 @@ func TestHabitsOfTexts(t *testing.T) {
 	w := newWorld(t)
 	packed, plain, hidden := w.carrier(carriersim.Options{Name: "packed"}), w.carrier(carriersim.Options{Name: "plain"}), w.carrier(carriersim.Options{Name: "hidden"})
 	w.start(
-		named("packed", packed, func(c *dispatcher.Carrier) { c.Inbound, c.Reading = profile.InboundPacked, smpp.Reading{Packed: true} }),
+		named("packed", packed, func(c *setup.Carrier) { c.Inbound, c.Reading = profile.InboundPacked, smpp.Reading{Packed: true} }),
 		named("plain", plain),
-		named("hidden", hidden, func(c *dispatcher.Carrier) { c.Reading = smpp.Reading{HiddenUDH: true} }))
+		named("hidden", hidden, func(c *setup.Carrier) { c.Reading = smpp.Reading{HiddenUDH: true} }))
 	for carrier, c := range map[string]struct{ fate, want string }{"packed": {"82", "STOP"}, "plain": {"83", "ARRÊT"}, "hidden": {"84", "STOP ACME"}} {
 		w.send(note{to: w.number(c.fate), carrier: carrier})
 		w.until(c.want+" is kept", func() bool {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/tools/carriersim"
 )
 
@@ -19,7 +19,7 @@ func TestHabitOfFlood(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RedeliverDelay: 200 * time.Millisecond,
 		Faults: carriersim.Faults{FloodPerSec: 300, FloodReceipts: true}})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.MaxUnmatched = most }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.MaxUnmatched = most }))
 	w.until("the flood is refused", func() bool { return mno.Stats().FloodThrottled > 100 })
 	w.await("sent", 30*time.Second, w.sendMany(40, "00")...)
 	if n := w.count(`SELECT count(*) FROM receipts`); n > most || mno.Stats().Connections != 1 {

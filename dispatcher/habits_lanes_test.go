@@ -7,7 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/tools/carriersim"
 )
@@ -37,7 +37,7 @@ func TestSinglesPassLongMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = 10, 20 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].TPS, c.Links[0].Window = 10, 20 }))
 	long := w.campaign(1, 12, strings.Repeat("a", 1500)) // twelve seconds
 	w.until("the campaign runs", func() bool { return mno.Stats().Accepted >= 2 })
 	singles := map[string]bool{}

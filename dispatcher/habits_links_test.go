@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/notices"
 	"intumwa/smpp"
 	"intumwa/tools/carriersim"
@@ -35,8 +36,8 @@ func TestFailover(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
-			w.startWith(dispatcher.Options{BreakerPause: 3 * time.Second},
-				first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }), named("leo", second))
+			w.startWith(setup.Options{BreakerPause: 3 * time.Second},
+				first.mno(func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }), named("leo", second))
 			w.awaitLink("lumitel-1", "bound")
 			w.awaitLink("leo-1", "bound")
 			w.await("sent", 10*time.Second, w.sendMany(5, "00")...)
@@ -66,7 +67,7 @@ func TestFailover(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true, Faults: carriersim.Faults{SubmitStatus: carriersim.Throttled}}), w.carrier(carriersim.Options{Name: "second"})
-		w.start(first.mno(func(c *dispatcher.Carrier) {
+		w.start(first.mno(func(c *setup.Carrier) {
 			c.Failover, c.FailoverAfter, c.Links[0].TPS = []string{"leo"}, time.Second, 100
 		}), named("leo", second))
 		ids := w.sendMany(5, "00")
@@ -86,9 +87,9 @@ func TestLinksShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	one, two := w.carrier(carriersim.Options{Name: "one", NoFates: true}), w.carrier(carriersim.Options{Name: "two", NoFates: true})
-	conf := one.mno(func(c *dispatcher.Carrier) {
+	conf := one.mno(func(c *setup.Carrier) {
 		c.Links[0].TPS = 400
-		c.Links = append(c.Links, two.link("lumitel-2", func(l *dispatcher.Link) { l.TPS = 400 }))
+		c.Links = append(c.Links, two.link("lumitel-2", func(l *setup.Link) { l.TPS = 400 }))
 	})
 	w.start(conf)
 	var ids []int64
@@ -119,7 +120,7 @@ func TestPauseIsHeard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.carrier(carriersim.Options{Name: "a", NoFates: true})
-	w.startWith(dispatcher.Options{Heartbeat: time.Minute, DeadAfter: 3 * time.Minute, StrandedAfter: time.Hour}, a.mno())
+	w.startWith(setup.Options{Heartbeat: time.Minute, DeadAfter: 3 * time.Minute, StrandedAfter: time.Hour}, a.mno())
 	ears := notices.New(w.pool, notices.Options{})
 	ears.On(notices.Link, w.d.LinkChanged)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -162,7 +163,7 @@ func TestOperatorsHands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.carrier(carriersim.Options{Name: "a", NoFates: true}), w.carrier(carriersim.Options{Name: "b", NoFates: true})
-	conf := func(change ...func(*dispatcher.Carrier)) dispatcher.Carrier { return a.mno(change...) }
+	conf := func(change ...func(*setup.Carrier)) setup.Carrier { return a.mno(change...) }
 	w.start(conf())
 
 	pause := func(paused bool) {
@@ -178,14 +179,14 @@ func TestOperatorsHands(t *testing.T) {
 	pause(false)
 	w.await("sent", 10*time.Second, ids...)
 
-	reload := func(carriers ...dispatcher.Carrier) {
+	reload := func(carriers ...setup.Carrier) {
 		t.Helper()
 		if err := w.d.Reload(carriers); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// Another pace and window: the bind stays.
-	faster := func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = 50, 5 }
+	faster := func(c *setup.Carrier) { c.Links[0].TPS, c.Links[0].Window = 50, 5 }
 	reload(conf(faster))
 	w.until("the new pace is shown", func() bool { l := w.linkState("lumitel-1"); return l.TPS == 50 && l.Window == 5 })
 	ids = w.sendMany(60, "00")
@@ -194,23 +195,23 @@ func TestOperatorsHands(t *testing.T) {
 		t.Errorf("%d binds, at most %d segments in a second", st.Binds, st.Peak)
 	}
 	// A second link and a second carrier beside it.
-	two := func(c *dispatcher.Carrier) {
+	two := func(c *setup.Carrier) {
 		faster(c)
 		c.Links = append(c.Links, b.link("lumitel-2"))
 	}
 	// A separate account, because an SMSC delivers over any bind of one account.
-	own := func(c *dispatcher.Carrier) { c.Links[0].SystemID = "leo" }
+	own := func(c *setup.Carrier) { c.Links[0].SystemID = "leo" }
 	reload(conf(two), named("leo", b, own))
 	w.awaitLink("lumitel-2", "bound")
 	w.awaitLink("leo-1", "bound")
 	w.await("sent", 10*time.Second, w.send(note{to: w.number("00"), carrier: "leo"})...)
 	// A configuration that cannot work changes nothing.
-	for name, bad := range map[string][]dispatcher.Carrier{
-		"no address":         {conf(func(c *dispatcher.Carrier) { c.Links[0].Addresses = []string{"nowhere"} })},
-		"two links alike":    {conf(func(c *dispatcher.Carrier) { c.Links = append(c.Links, c.Links[0]) })},
+	for name, bad := range map[string][]setup.Carrier{
+		"no address":         {conf(func(c *setup.Carrier) { c.Links[0].Addresses = []string{"nowhere"} })},
+		"two links alike":    {conf(func(c *setup.Carrier) { c.Links = append(c.Links, c.Links[0]) })},
 		"two carriers alike": {conf(), conf()},
-		"password too long":  {conf(two), named("leo", b, own, func(c *dispatcher.Carrier) { c.Links[0].Password = strings.Repeat("x", 256) })},
-		"TLV of ours":        {conf(func(c *dispatcher.Carrier) { c.TLVs = []smpp.TLV{{Tag: smpp.TagMessagePayload}} })},
+		"password too long":  {conf(two), named("leo", b, own, func(c *setup.Carrier) { c.Links[0].Password = strings.Repeat("x", 256) })},
+		"TLV of ours":        {conf(func(c *setup.Carrier) { c.TLVs = []smpp.TLV{{Tag: smpp.TagMessagePayload}} })},
 	} {
 		if err := w.d.Reload(bad); err == nil {
 			t.Errorf("%s: the configuration was taken", name)
@@ -218,7 +219,7 @@ func TestOperatorsHands(t *testing.T) {
 	}
 	w.stays(500*time.Millisecond, "all links stay", func() bool { return w.linkState("leo-1").State == "bound" && w.linkState("lumitel-2").State == "bound" })
 	// A link with another address binds again; a removed link unbinds and is deleted.
-	reload(conf(faster, func(c *dispatcher.Carrier) { c.Links[0].Addresses = []string{b.address} }))
+	reload(conf(faster, func(c *setup.Carrier) { c.Links[0].Addresses = []string{b.address} }))
 	w.until("the gone links are off the list", func() bool {
 		return w.linkState("leo-1").State == "unknown" && w.linkState("lumitel-2").State == "unknown"
 	})
@@ -242,7 +243,7 @@ func TestLinkLease(t *testing.T) {
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno())
 	first, firstD := w.stop, w.d
-	w.startWith(dispatcher.Options{}, mno.mno())
+	w.startWith(setup.Options{}, mno.mno())
 	ids := w.sendMany(50, "00")
 	w.await("sent", 10*time.Second, ids...)
 	if n := mno.Stats().Binds; n != 1 {
@@ -271,7 +272,7 @@ func TestSilenceUnbinds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 600 * time.Millisecond}) // more than unbinding waits
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 5 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].TPS = 5 }))
 	ids := w.sendMany(100, "00") // more than can go out before it unbinds
 	w.until("traffic flows", func() bool { return mno.Stats().Accepted > 0 })
 	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE dispatchers RENAME TO away`); err != nil {
@@ -290,7 +291,7 @@ func TestSilenceUnbinds(t *testing.T) {
 		t.Errorf("%v submit_sm were unanswered when it unbound", n)
 	}
 	w.exec(`ALTER TABLE away RENAME TO dispatchers`)
-	if err := w.d.Reload([]dispatcher.Carrier{mno.mno()}); err != nil { // the rest goes out at once
+	if err := w.d.Reload([]setup.Carrier{mno.mno()}); err != nil { // the rest goes out at once
 		t.Fatal(err)
 	}
 	w.await("sent", 20*time.Second, ids...)
@@ -304,11 +305,11 @@ func TestReceiverAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	out, in := w.carrier(carriersim.Options{NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
-	as := func(name string, mode smpp.BindMode) dispatcher.Link {
-		return out.link(name, func(l *dispatcher.Link) { l.Mode = mode })
+	as := func(name string, mode smpp.BindMode) setup.Link {
+		return out.link(name, func(l *setup.Link) { l.Mode = mode })
 	}
-	w.start(out.mno(func(c *dispatcher.Carrier) {
-		c.Links = []dispatcher.Link{as("lumitel-1", smpp.Transmitter), as("lumitel-2", smpp.Receiver)}
+	w.start(out.mno(func(c *setup.Carrier) {
+		c.Links = []setup.Link{as("lumitel-1", smpp.Transmitter), as("lumitel-2", smpp.Receiver)}
 		c.Failover, c.FailoverAfter = []string{"leo"}, time.Second
 	}), named("leo", in))
 	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)

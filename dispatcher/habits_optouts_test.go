@@ -9,7 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -75,7 +75,7 @@ func TestStopHoldsForWhatWaits(t *testing.T) {
 	w.exec(`UPDATE scheduled SET due_at = now()`)
 	w.await("failed", 10*time.Second, ids[3])
 	tried := len(mno.submitsTo(busy))
-	if err := w.d.Reload([]dispatcher.Carrier{mno.mno(), named("leo", late)}); err != nil {
+	if err := w.d.Reload([]setup.Carrier{mno.mno(), named("leo", late)}); err != nil {
 		t.Fatal(err)
 	}
 	w.await("failed", 20*time.Second, ids[:4]...)

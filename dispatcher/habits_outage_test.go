@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages/lookup"
 	"intumwa/tools/carriersim"
 )
@@ -31,8 +31,8 @@ func TestHabitOfAcceptingNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
-			w.startWith(dispatcher.Options{BreakerAfter: 500 * time.Millisecond, BreakerPause: time.Second},
-				first.mno(func(c *dispatcher.Carrier) {
+			w.startWith(setup.Options{BreakerAfter: 500 * time.Millisecond, BreakerPause: time.Second},
+				first.mno(func(c *setup.Carrier) {
 					c.Failover, c.FailoverAfter, c.RetryMax = []string{"leo"}, 2*time.Second, 300*time.Millisecond
 				}), named("leo", second))
 			w.awaitLink("lumitel-1", "bound")
@@ -84,7 +84,7 @@ func TestHabitOfOneSender(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
-			w.startWith(dispatcher.Options{BreakerAfter: 500 * time.Millisecond}, first.mno(func(c *dispatcher.Carrier) {
+			w.startWith(setup.Options{BreakerAfter: 500 * time.Millisecond}, first.mno(func(c *setup.Carrier) {
 				c.Failover, c.FailoverAfter, c.RetryMax = []string{"leo"}, time.Second, 300*time.Millisecond
 			}), named("leo", second))
 			w.awaitLink("lumitel-1", "bound")
@@ -134,7 +134,7 @@ func TestWaitingShowsRefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitStatus: carriersim.SystemError}})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.RetryMin, c.RetryMax = 300*time.Millisecond, 300*time.Millisecond }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.RetryMin, c.RetryMax = 300*time.Millisecond, 300*time.Millisecond }))
 	id := w.sendTo("00")
 	shown := func() string {
 		history, err := lookup.New(w.hot).HistoryOf(context.Background(), id)

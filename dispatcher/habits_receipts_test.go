@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/tools/carriersim"
@@ -79,7 +79,7 @@ func TestHabitsOfReceipts(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{ReceiptDelay: 5 * time.Millisecond})
 	// The id format is set because many messages are on one link at once.
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.IDFormat = profile.IDSame }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.IDFormat = profile.IDSame }))
 	ids, final := make([]int64, len(habits)), 0
 	for i, h := range habits {
 		if h.ends != "pending" {
@@ -129,12 +129,12 @@ func TestHabitOfNoReceipts(t *testing.T) {
 	w := newWorld(t)
 	silent := w.carrier(carriersim.Options{Name: "silent", NoReceipts: true})
 	late := w.carrier(carriersim.Options{Name: "late", NoReceipts: true})
-	w.startWith(dispatcher.Options{Validity: time.Hour},
-		named("silent", silent, func(c *dispatcher.Carrier) { c.Confirm = dispatcher.ConfirmBySubmit }),
-		named("late", late, func(c *dispatcher.Carrier) {
+	w.startWith(setup.Options{Validity: time.Hour},
+		named("silent", silent, func(c *setup.Carrier) { c.Confirm = setup.ConfirmBySubmit }),
+		named("late", late, func(c *setup.Carrier) {
 			c.ReceiptTimeout, c.OnReceiptTimeout = 100*time.Millisecond, sms.Sent
 		}),
-		named("later", late, func(c *dispatcher.Carrier) { c.ReceiptTimeout = 100 * time.Millisecond }))
+		named("later", late, func(c *setup.Carrier) { c.ReceiptTimeout = 100 * time.Millisecond }))
 	long := strings.Repeat("a", 200)
 	byAnswer := w.send(note{to: w.number("00"), carrier: "silent"}, note{to: w.number("00"), text: long, carrier: "silent"})
 	sent := w.send(note{to: w.number("00"), carrier: "late"})
@@ -169,7 +169,7 @@ func TestMessagesOfRemovedCarrier(t *testing.T) {
 	nowhere := w.send(note{to: "+25779000000", carrier: "gone"})
 	w.exec(`INSERT INTO links (name, carrier, updated_at) VALUES
 		('elsewhere-1', 'elsewhere', now()), ('gone-1', 'gone', now() - interval '11 minutes')`)
-	w.startWith(dispatcher.Options{Route: func(n sms.Number) (string, bool) { return "lumitel", n != "+25779000000" }}, mno.mno())
+	w.startWith(setup.Options{Route: func(n sms.Number) (string, bool) { return "lumitel", n != "+25779000000" }}, mno.mno())
 	w.await("sent", 10*time.Second, gone...)
 	w.until("they are counted as handed over", func() bool { return w.metric("intumwa_messages_rerouted_total", "carrier", "gone") == 2 })
 	for _, id := range append(elsewhere, nowhere...) {
@@ -194,7 +194,7 @@ func TestHabitOfDatabaseAway(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
-			w.start(mno.mno(func(c *dispatcher.Carrier) { c.DeliveryRefusal = setting }))
+			w.start(mno.mno(func(c *setup.Carrier) { c.DeliveryRefusal = setting }))
 			ids := w.sendMany(20, "00")
 			w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM segments`) == len(ids) })
 			w.exec(`ALTER TABLE segments RENAME TO away`)

@@ -12,7 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/redis/go-redis/v9"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/queue"
@@ -44,7 +44,7 @@ func TestRedisRefuses(t *testing.T) {
 	t.Parallel()
 	w := newRedisWorld(t)
 	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 1000 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].TPS = 1000 }))
 	all := w.post(1)
 	w.await("sent", 20*time.Second, all...)
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestRedisFails(t *testing.T) {
 			t.Parallel()
 			w := newRedisWorld(t)
 			mno := w.carrier(carriersim.Options{})
-			w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 1000 }))
+			w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].TPS = 1000 }))
 			var all []int64
 			post := func(n int) {
 				all = append(all, w.post(n)...)

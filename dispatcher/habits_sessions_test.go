@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/tools/carriersim"
 )
 
@@ -38,11 +38,11 @@ func TestHabitsOfSessions(t *testing.T) {
 		}, doubled: 20, binds: 2},
 	}
 	w := newWorld(t)
-	var carriers []dispatcher.Carrier
+	var carriers []setup.Carrier
 	sims := make([]*sim, len(habits))
 	for i, h := range habits {
 		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i), RespDelay: 2 * time.Millisecond, Faults: h.faults})
-		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
+		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *setup.Carrier) {
 			l := &c.Links[0]
 			l.TPS = 200
 			if h.silent {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/tools/carriersim"
 )
 
@@ -16,8 +16,8 @@ func TestHabitOfLateAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 3 * time.Second})
-	w.start(mno.mno(func(c *dispatcher.Carrier) {
-		c.OnAmbiguous, c.NoReference = dispatcher.AmbiguousHold, true
+	w.start(mno.mno(func(c *setup.Carrier) {
+		c.OnAmbiguous, c.NoReference = setup.AmbiguousHold, true
 		holds(c, 2*time.Second, 200*time.Millisecond)
 	}))
 	w.await("sent", 10*time.Second, w.sendTo("00"))
@@ -37,7 +37,7 @@ func TestHabitOfSilentLink(t *testing.T) {
 	w := newWorld(t)
 	silent, good := w.carrier(carriersim.Options{Name: "silent", NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}}), w.carrier(carriersim.Options{Name: "good", NoFates: true})
 	const window = 5
-	conf := silent.mno(func(c *dispatcher.Carrier) {
+	conf := silent.mno(func(c *setup.Carrier) {
 		c.Links = append(c.Links, good.link("lumitel-2"))
 		for i := range c.Links {
 			c.Links[i].Window, c.Links[i].TPS, c.Links[i].UnknownHold = window, 200, 5*time.Minute
@@ -61,8 +61,8 @@ func TestReturnFromStandIn(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
 	first.Faults(func(f *carriersim.Faults) { f.RefuseConnections = true })
-	w.startWith(dispatcher.Options{}, first.mno(func(c *dispatcher.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }),
-		named("leo", second, func(c *dispatcher.Carrier) { c.Links[0].TPS = 2 }))
+	w.startWith(setup.Options{}, first.mno(func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }),
+		named("leo", second, func(c *setup.Carrier) { c.Links[0].TPS = 2 }))
 	ids := append(w.sendMany(70, "00"), w.campaign(1, 70, "")...)
 	claimed := 0
 	w.until("it stands in", func() bool {
@@ -91,8 +91,8 @@ func TestExpiredInHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
-	w.start(mno.mno(func(c *dispatcher.Carrier) {
-		c.OnAmbiguous = dispatcher.AmbiguousFail
+	w.start(mno.mno(func(c *setup.Carrier) {
+		c.OnAmbiguous = setup.AmbiguousFail
 		c.Links[0].Window = 1
 		holds(c, 2*time.Second, time.Second)
 	}))
@@ -100,7 +100,7 @@ func TestExpiredInHand(t *testing.T) {
 	w.until("the window is full", func() bool { return mno.Stats().Submits == 1 })
 	to := w.number("00")
 	id := w.send(note{to: to, validity: time.Second})[0]
-	w.await("failed", 45*time.Second, id) // on a busy machine the task that ends it rests up to restMost
+	w.await("failed", 45*time.Second, id) // on a busy machine the task that ends it rests up to core.RestMost
 	if _, reason := w.statusOf(id); reason != "expired" {
 		t.Errorf("it failed for %q, want expired", reason)
 	}
@@ -118,7 +118,7 @@ func TestRenamedLink(t *testing.T) {
 	w.start(mno.mno())
 	w.sendTo("06") // unanswered: the old bind drains for a while
 	w.until("it is out", func() bool { return mno.Stats().Submits == 1 })
-	if err := w.d.Reload([]dispatcher.Carrier{mno.mno(func(c *dispatcher.Carrier) { c.Links[0].Name = "renamed" })}); err != nil {
+	if err := w.d.Reload([]setup.Carrier{mno.mno(func(c *setup.Carrier) { c.Links[0].Name = "renamed" })}); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitLink("renamed", "bound")
@@ -137,7 +137,7 @@ func TestForgottenLinks(t *testing.T) {
 			('living', 'x', now() - interval '11 minutes'), ('lumitel-1', 'lumitel', now() - interval '1 day');
 		INSERT INTO leases (name, holder) VALUES ('link living', 77)`)
 	mno := w.carrier(carriersim.Options{})
-	w.startWith(dispatcher.Options{DeadAfter: time.Minute}, mno.mno())
+	w.startWith(setup.Options{DeadAfter: time.Minute}, mno.mno())
 	w.awaitLink("lumitel-1", "bound")
 	w.until("they are gone", func() bool {
 		return w.text(`SELECT string_agg(name, ' ' ORDER BY name) FROM links`) == "fresh living lumitel-1"

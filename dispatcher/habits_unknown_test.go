@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/tools/carriersim"
 )
 
@@ -19,32 +19,32 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		habit, source string
 		fate          string
 		text          string
-		policy        dispatcher.Ambiguous
+		policy        setup.Ambiguous
 		echo          bool          // user_message_reference is sent
 		hold          time.Duration // unknown_hold; 0 is 2 s
 		ends, reason  string
 		submits       int // that reach the carrier
 		resent        float64
 	}{
-		{habit: "silent on a live link, resend", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousResend, ends: "pending", submits: 2, resent: 1},
-		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
-		{habit: "silent on a live link, fail", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
-		{habit: "taken and never answered, the receipt echoes the reference", source: "rule carriers 2.13", fate: "36", policy: dispatcher.AmbiguousResend, echo: true,
+		{habit: "silent on a live link, resend", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousResend, ends: "pending", submits: 2, resent: 1},
+		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousHold, ends: "pending", submits: 1},
+		{habit: "silent on a live link, fail", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
+		{habit: "taken and never answered, the receipt echoes the reference", source: "rule carriers 2.13", fate: "36", policy: setup.AmbiguousResend, echo: true,
 			ends: "sent", submits: 1},
-		{habit: "the same, to be failed", source: "rule carriers 2.13", fate: "36", policy: dispatcher.AmbiguousFail, echo: true, hold: time.Hour,
+		{habit: "the same, to be failed", source: "rule carriers 2.13", fate: "36", policy: setup.AmbiguousFail, echo: true, hold: time.Hour,
 			ends: "sent", submits: 1},
-		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
-		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
-		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
+		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
+		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousHold, ends: "pending", submits: 1},
+		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
 		{habit: "several segments, taken and never answered, echoed", source: "rule carriers 2.13, 6.7", fate: "36", text: strings.Repeat("a", 400),
-			policy: dispatcher.AmbiguousResend, echo: true, ends: "sent", submits: 3},
+			policy: setup.AmbiguousResend, echo: true, ends: "sent", submits: 3},
 	}
 	w := newWorld(t)
-	var carriers []dispatcher.Carrier
+	var carriers []setup.Carrier
 	sims := make([]*sim, len(habits))
 	for i, h := range habits {
 		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i)})
-		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
+		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *setup.Carrier) {
 			c.OnAmbiguous, c.NoReference = h.policy, !h.echo
 			holds(c, cmp.Or(h.hold, 2*time.Second), 300*time.Millisecond)
 		}))
@@ -87,13 +87,13 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 // a reload, which keeps the bind, or by another process after the old one has ended.
 func TestHoldIsSetInTime(t *testing.T) {
 	t.Parallel()
-	for name, set := range map[string]func(w *world, c dispatcher.Carrier){
-		"by a reload": func(w *world, c dispatcher.Carrier) {
-			if err := w.d.Reload([]dispatcher.Carrier{c}); err != nil {
+	for name, set := range map[string]func(w *world, c setup.Carrier){
+		"by a reload": func(w *world, c setup.Carrier) {
+			if err := w.d.Reload([]setup.Carrier{c}); err != nil {
 				w.Fatal(err)
 			}
 		},
-		"by another process": func(w *world, c dispatcher.Carrier) {
+		"by another process": func(w *world, c setup.Carrier) {
 			w.stop()
 			if n := w.count(`SELECT count(*) FROM outbox`); n != 1 {
 				w.Errorf("%d messages wait for the next process, want the one that resend would send again", n)
@@ -105,17 +105,17 @@ func TestHoldIsSetInTime(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			mno := w.carrier(carriersim.Options{})
-			conf := func(policy dispatcher.Ambiguous) dispatcher.Carrier {
-				return mno.mno(func(c *dispatcher.Carrier) {
+			conf := func(policy setup.Ambiguous) setup.Carrier {
+				return mno.mno(func(c *setup.Carrier) {
 					c.OnAmbiguous, c.NoReference = policy, true
 					holds(c, 5*time.Second, 300*time.Millisecond)
 				})
 			}
-			w.start(conf(dispatcher.AmbiguousResend))
+			w.start(conf(setup.AmbiguousResend))
 			to := w.number("06") // silent on a live link
 			id := w.send(note{to: to})[0]
 			w.until("it is overdue", func() bool { return w.metric("intumwa_smpp_submit_unknown_outcome") == 1 })
-			set(w, conf(dispatcher.AmbiguousHold))
+			set(w, conf(setup.AmbiguousHold))
 			w.until("it is off the outbox", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, id) == 0 })
 			if status, _ := w.statusOf(id); status != "pending" {
 				t.Errorf("it is %s", status)

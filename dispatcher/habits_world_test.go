@@ -21,6 +21,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -121,8 +122,8 @@ func (w *world) listen(c *carriersim.Carrier) *sim {
 }
 
 // link is the configuration of a link to the carrier, with short times.
-func (s *sim) link(name string, change ...func(*dispatcher.Link)) dispatcher.Link {
-	l := dispatcher.Link{Options: smpp.Options{Name: name, Account: smpp.Account{Addresses: []string{s.address}, SystemID: "intumwa", Password: "secret"},
+func (s *sim) link(name string, change ...func(*setup.Link)) setup.Link {
+	l := setup.Link{Options: smpp.Options{Name: name, Account: smpp.Account{Addresses: []string{s.address}, SystemID: "intumwa", Password: "secret"},
 		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: 5 * time.Second, ResponseTimeout: time.Second, // a busy machine answers within
 		UnknownHold: 10 * time.Second, BindTimeout: 10 * time.Second, DrainTimeout: 500 * time.Millisecond, UnbindTimeout: 500 * time.Millisecond}}
 	for _, c := range change {
@@ -132,14 +133,14 @@ func (s *sim) link(name string, change ...func(*dispatcher.Link)) dispatcher.Lin
 }
 
 // mno is the configuration of a carrier called lumitel with one link.
-func (s *sim) mno(change ...func(*dispatcher.Carrier)) dispatcher.Carrier {
+func (s *sim) mno(change ...func(*setup.Carrier)) setup.Carrier {
 	return named("lumitel", s, change...)
 }
 
-func named(name string, s *sim, change ...func(*dispatcher.Carrier)) dispatcher.Carrier {
-	c := dispatcher.Carrier{Name: name, Profile: profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5}}, Dest: profile.TONNPI{TON: 1, NPI: 1}}, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
+func named(name string, s *sim, change ...func(*setup.Carrier)) setup.Carrier {
+	c := setup.Carrier{Name: name, Profile: profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5}}, Dest: profile.TONNPI{TON: 1, NPI: 1}}, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
 	if s != nil {
-		c.Links = []dispatcher.Link{s.link(name + "-1")}
+		c.Links = []setup.Link{s.link(name + "-1")}
 	}
 	for _, change := range change {
 		change(&c)
@@ -149,15 +150,15 @@ func named(name string, s *sim, change ...func(*dispatcher.Carrier)) dispatcher.
 
 // holds sets how long the first link waits for a missing answer, and when it
 // raises the alarm before that. It detects a dead peer sooner.
-func holds(c *dispatcher.Carrier, hold, alarm time.Duration) {
+func holds(c *setup.Carrier, hold, alarm time.Duration) {
 	l := &c.Links[0]
 	l.UnknownHold, l.ResponseTimeout, l.EnquireLink, l.EnquireTimeout = hold, alarm, 200*time.Millisecond, 1500*time.Millisecond
 }
 
 // start runs a dispatcher and waits until its links are bound.
-func (w *world) start(carriers ...dispatcher.Carrier) {
+func (w *world) start(carriers ...setup.Carrier) {
 	w.Helper()
-	w.startWith(dispatcher.Options{}, carriers...)
+	w.startWith(setup.Options{}, carriers...)
 	for _, c := range carriers {
 		for _, l := range c.Links {
 			w.awaitLink(l.Name, "bound")
@@ -165,7 +166,7 @@ func (w *world) start(carriers ...dispatcher.Carrier) {
 	}
 }
 
-func (w *world) startWith(o dispatcher.Options, carriers ...dispatcher.Carrier) {
+func (w *world) startWith(o setup.Options, carriers ...setup.Carrier) {
 	w.Helper()
 	w.registry = prometheus.NewRegistry()
 	o.Carriers = carriers

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/testenv"
 )
 
@@ -99,9 +99,9 @@ func TestNodeSMPP(t *testing.T) {
 	w.until("node-smpp listens", func() bool { return len(node.events("listening")) == 1 })
 	at := &sim{address: fmt.Sprintf("127.0.0.1:%d", node.events("listening")[0].Port)}
 	forms := map[string]profile.Concat{"udh8": profile.ConcatUDH8, "sar": profile.ConcatSAR, "payload": profile.ConcatPayload}
-	var carriers []dispatcher.Carrier
+	var carriers []setup.Carrier
 	for name, concat := range forms {
-		carriers = append(carriers, named(name, at, func(c *dispatcher.Carrier) {
+		carriers = append(carriers, named(name, at, func(c *setup.Carrier) {
 			c.Concat = concat
 			c.Links[0].EnquireLink = 300 * time.Millisecond
 		}))

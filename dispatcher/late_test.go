@@ -4,47 +4,50 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages/outbox"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
 
 // throttledLate is a late temporary refusal of a segment that was given up.
-func throttledLate(m *inFlight, segment, total int) lateAnswer {
-	return lateAnswer{link: "l1", messageID: m.msg.ID, segment: segment, total: total,
-		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}
+func throttledLate(m *core.InFlight, segment, total int) settling.LateAnswer {
+	return settling.LateAnswer{Link: "l1", Whose: m.Msg.ID, Segment: segment, Total: total,
+		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, At: time.Now()}
 }
 
 // TestLateRefusals: after a late temporary refusal a held message's segment goes out
 // again, even with other segments in flight.
 func TestLateRefusals(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	no := ended(smpp.NoAnswer, 0, nil)
 	for name, play := range map[string]func(b *bench) (id int64, missing int){
 		"in one lot with the end of the wait": func(b *bench) (int64, int) {
 			m := b.begun(1)
-			b.settle(settlement{results: []result{no(m, 1)}, late: []lateAnswer{throttledLate(m, 1, 1)}})
-			return m.msg.ID, 1
+			b.settle(settling.Settlement{Results: []core.Result{no(m, 1)}, Late: []settling.LateAnswer{throttledLate(m, 1, 1)}})
+			return m.Msg.ID, 1
 		},
 		"while another segment is out": func(b *bench) (int64, int) {
 			m := b.begun(2)
-			b.settle(settlement{results: []result{no(m, 1)}})
-			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
-			b.settle(settlement{results: []result{accepted("x2")(m, 2)}})
-			return m.msg.ID, 1
+			b.settle(settling.Settlement{Results: []core.Result{no(m, 1)}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{accepted("x2")(m, 2)}})
+			return m.Msg.ID, 1
 		},
 		"while another that was refused late is out again": func(b *bench) (int64, int) {
 			m := b.begun(2)
-			b.settle(settlement{results: []result{no(m, 1), no(m, 2)}})
-			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{no(m, 1), no(m, 2)}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
 			b.exec(`UPDATE outbox SET due_at = now()`)
-			again := b.claim(m.msg.ID, 1)
-			again.total = 2
-			b.settle(settlement{late: []lateAnswer{throttledLate(m, 2, 2)}})
-			b.settle(settlement{results: []result{accepted("x1")(again, 1)}})
-			return m.msg.ID, 2
+			again := b.claim(m.Msg.ID, 1)
+			again.Total = 2
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 2, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{accepted("x1")(again, 1)}})
+			return m.Msg.ID, 2
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,19 +69,19 @@ func TestLateRefusals(t *testing.T) {
 // down count as sent, even with on_ambiguous fail. Their message is not sent again.
 func TestSentBesideRefused(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousFail })
 	m := b.begun(2)
-	var reports []arrival
+	var reports []settling.Arrival
 	for segment := 1; segment <= 2; segment++ {
 		a := b.receipt([]string{"a1", "a2"}[segment-1], "DELIVRD")
-		ref := profile.Reference(m.msg.ID, segment)
-		a.Reference, a.Number = &ref, string(m.msg.Number)
+		ref := profile.Reference(m.Msg.ID, segment)
+		a.Reference, a.Number = &ref, string(m.Msg.Number)
 		reports = append(reports, a)
 	}
-	b.settle(settlement{receipts: reports})
+	b.settle(settling.Settlement{Receipts: reports})
 	no := ended(smpp.NoAnswer, 0, smpp.ErrNotBound)
-	b.settle(settlement{results: []result{no(m, 1), no(m, 2)}})
-	if status, reason := b.status(m.msg.ID); status != sms.Sent {
+	b.settle(settling.Settlement{Results: []core.Result{no(m, 1), no(m, 2)}})
+	if status, reason := b.status(m.Msg.ID); status != sms.Sent {
 		t.Errorf("it is %v %q", status, reason)
 	}
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
@@ -91,11 +94,11 @@ func TestSentBesideRefused(t *testing.T) {
 // that carrier's settler.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	m := &inFlight{carrier: &carrier{name: "leo"}, msg: &outbox.Claimed{ID: 1, Epoch: 1}, open: 1}
-	b.d.inFlight.add(m)
-	b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
-	if len(m.results) > 0 {
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	m := &core.InFlight{Carrier: &core.Carrier{Name: "leo"}, Msg: &outbox.Claimed{ID: 1, Epoch: 1}, Open: 1}
+	b.d.core.InFlight.Add(m)
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
+	if len(m.Results) > 0 {
 		t.Error("its attempt was touched")
 	}
 }
@@ -108,13 +111,13 @@ func TestAnsweredLateIsNotSentAgain(t *testing.T) {
 	m := b.begun(1)
 	b.by(m, ended(smpp.NoAnswer, 0, nil))
 	b.exec(`UPDATE outbox SET due_at = now()`)
-	again := b.claim(m.msg.ID, 0)
-	b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
-	if !again.stopped.Load() {
+	again := b.claim(m.Msg.ID, 0)
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}})
+	if !again.Stopped.Load() {
 		t.Error("it is sent again")
 	}
-	b.worker.begin(t.Context(), again)
-	b.settle(b.s.grab())
+	b.worker.Begin(t.Context(), again)
+	b.settle(b.s.Grab())
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Error("it is on the outbox still")
 	}
@@ -130,34 +133,34 @@ func TestLateBesideTheEnd(t *testing.T) {
 	b := newBench(t)
 	no := ended(smpp.NoAnswer, 0, nil)
 	for name, c := range map[string]struct {
-		policy  Ambiguous
-		late    func(m *inFlight) lateAnswer
+		policy  setup.Ambiguous
+		late    func(m *core.InFlight) settling.LateAnswer
 		apart   bool // the late answer is settled before
 		waiting int  // in the outbox
 	}{
-		"refused for now":                    {AmbiguousHold, func(m *inFlight) lateAnswer { return throttledLate(m, 1, 2) }, false, 1},
-		"refused for now, before":            {AmbiguousHold, func(m *inFlight) lateAnswer { return throttledLate(m, 1, 2) }, true, 1},
-		"accepted and sent again":            {AmbiguousResend, func(m *inFlight) lateAnswer { return late(m, 1, 2, "a") }, false, 0},
-		"accepted and sent again, by itself": {AmbiguousResend, func(m *inFlight) lateAnswer { return late(m, 1, 2, "a") }, true, 0},
+		"refused for now":                    {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer { return throttledLate(m, 1, 2) }, false, 1},
+		"refused for now, before":            {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer { return throttledLate(m, 1, 2) }, true, 1},
+		"accepted and sent again":            {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer { return late(m, 1, 2, "a") }, false, 0},
+		"accepted and sent again, by itself": {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer { return late(m, 1, 2, "a") }, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
-			b.configure(func(conf *Carrier) { conf.OnAmbiguous = c.policy })
+			b.configure(func(conf *setup.Carrier) { conf.OnAmbiguous = c.policy })
 			m, first, second := b.begun(2), accepted("x"), 1
-			if c.policy == AmbiguousHold {
+			if c.policy == setup.AmbiguousHold {
 				first, second = ended(smpp.NotWritten, 0, smpp.ErrNotBound), 2
 			}
-			b.settle(settlement{results: []result{no(m, 1), first(m, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{no(m, 1), first(m, 2)}})
 			b.exec(`UPDATE outbox SET due_at = now()`)
-			again := b.claim(m.msg.ID, 1)
-			again.total = 2
-			lot := settlement{late: []lateAnswer{c.late(m)}}
+			again := b.claim(m.Msg.ID, 1)
+			again.Total = 2
+			lot := settling.Settlement{Late: []settling.LateAnswer{c.late(m)}}
 			if c.apart {
 				b.settle(lot)
-				lot.late = nil
+				lot.Late = nil
 			}
-			lot.results = []result{accepted("y")(again, second)}
+			lot.Results = []core.Result{accepted("y")(again, second)}
 			b.settle(lot)
 			if n := b.count(`SELECT count(*) FROM outbox`); n != c.waiting {
 				t.Errorf("%d messages are to be sent, want %d", n, c.waiting)

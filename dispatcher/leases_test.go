@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/links"
 )
 
 // listedWith makes a member and another dispatcher that it has seen once. listed does a renewal
@@ -13,18 +16,18 @@ import (
 func (b *bench) listedWith() (other int64, listed func() bool) {
 	b.Helper()
 	ctx := b.Context()
-	b.d.opts.DeadAfter = time.Minute
+	b.d.core.Opts.DeadAfter = time.Minute
 	b.d.member = b.d.newMember()
-	if err := b.d.member.register(ctx); err != nil {
+	if err := b.d.member.Register(ctx); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(b.d.member.leave)
-	b.Cleanup(b.d.member.stop)
-	other = newID()
+	b.Cleanup(b.d.member.Leave)
+	b.Cleanup(b.d.member.Stop)
+	other = core.NewID()
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES ($1, 'other')`, other)
 	listed = func() bool {
 		b.Helper()
-		if err := errors.Join(b.d.member.renew(ctx), b.d.member.heartbeat(ctx)); err != nil {
+		if err := errors.Join(b.d.member.Renew(ctx), b.d.member.Heartbeat(ctx)); err != nil {
 			b.Fatal(err)
 		}
 		return b.count(`SELECT count(*) FROM dispatchers WHERE id = $1`, other) == 1
@@ -36,8 +39,8 @@ func (b *bench) listedWith() (other int64, listed func() bool) {
 }
 
 // heardAgo sets when a dispatcher's last renewal was seen.
-func (m *member) heardAgo(id int64, ago time.Duration) {
-	m.others[id] = sight{m.others[id].mark, time.Since(processStart) - ago}
+func heardAgo(m *links.Member, id int64, ago time.Duration) {
+	m.Others[id] = core.Sight{Mark: m.Others[id].Mark, Since: time.Since(core.ProcessStart) - ago}
 }
 
 // TestSilence: a dispatcher is dead when this process has seen no renewal for DeadAfter, whatever
@@ -49,13 +52,13 @@ func TestSilence(t *testing.T) {
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link x', $1)`, other)
 	m := b.d.member
 	for _, by := range []string{"-1 hour", "1 hour", "-1 day", "5 seconds"} { // each is a renewal, after the clock was set
-		m.heardAgo(other, 2*time.Minute)
+		heardAgo(m, other, 2*time.Minute)
 		b.exec(`UPDATE dispatchers SET seen_at = now() + $1::interval WHERE id = $2`, by, other)
 		if !listed() {
 			t.Fatalf("it lives and was removed: its clock is %s off", by)
 		}
 	}
-	m.heardAgo(other, 50*time.Second)
+	heardAgo(m, other, 50*time.Second)
 	if !listed() {
 		t.Fatal("it was removed too soon")
 	}
@@ -63,14 +66,14 @@ func TestSilence(t *testing.T) {
 	if !listed() {
 		t.Fatal("it lives and was removed")
 	}
-	m.heardAgo(other, 61*time.Second)
+	heardAgo(m, other, 61*time.Second)
 	if listed() {
 		t.Error("its last renewal is in the future, and it is never removed")
 	}
 	if b.count(`SELECT count(*) FROM leases WHERE name = 'link x'`) != 0 {
 		t.Error("a dead dispatcher has a lease")
 	}
-	if !b.d.deaths.unfreed.Load() || len(m.wake) != 1 {
+	if !b.d.recovery.Deaths.Unfreed.Load() || len(m.Wake) != 1 {
 		t.Error("neither the tasks nor the links are woken")
 	}
 }
@@ -81,10 +84,10 @@ func TestSilenceEndsInTime(t *testing.T) {
 	b := newBench(t)
 	other, stays := b.listedWith()
 	m := b.d.member
-	m.heardAgo(other, 61*time.Second)
-	seen := []listed{{ID: other, Mark: m.others[other].mark}}
+	heardAgo(m, other, 61*time.Second)
+	seen := []core.Listed{{ID: other, Mark: m.Others[other].Mark}}
 	b.exec(`UPDATE dispatchers SET seen_at = now() + interval '1 second' WHERE id = $1`, other)
-	if err := m.look(t.Context(), seen, time.Since(processStart), false); err != nil {
+	if err := m.Look(t.Context(), seen, time.Since(core.ProcessStart), false); err != nil {
 		t.Fatal(err)
 	}
 	if !stays() {
@@ -99,16 +102,16 @@ func TestSilenceOfAll(t *testing.T) {
 	b := newBench(t)
 	other, listed := b.listedWith()
 	m := b.d.member
-	m.heardAgo(other, 2*time.Minute)
-	m.beat.Store(int64(time.Since(processStart) - 2*time.Minute)) // the database was down so long
+	heardAgo(m, other, 2*time.Minute)
+	m.Beat.Store(int64(time.Since(core.ProcessStart) - 2*time.Minute)) // the database was down so long
 	if !listed() {
 		t.Error("the first to come back removed it")
 	}
-	m.heardAgo(other, 50*time.Second)
+	heardAgo(m, other, 50*time.Second)
 	if !listed() {
 		t.Error("it was removed before it had its time")
 	}
-	m.heardAgo(other, 61*time.Second)
+	heardAgo(m, other, 61*time.Second)
 	if listed() {
 		t.Error("it had its time, and is on the list still")
 	}
@@ -121,24 +124,24 @@ func TestReplacedIsNotFresh(t *testing.T) {
 	b := newBench(t)
 	b.listedWith()
 	m := b.d.member
-	m.heard.Store(-int64(time.Hour))
-	if d := m.bindingFor(); d < time.Hour || !m.fresh() {
+	m.Heard.Store(-int64(time.Hour))
+	if d := m.BindingFor(); d < time.Hour || !m.Fresh() {
 		t.Fatalf("it has held binds for %v", d)
 	}
-	fresh, cancel := m.whileFresh(t.Context())
+	fresh, cancel := m.WhileFresh(t.Context())
 	defer cancel()
-	b.exec(`DELETE FROM dispatchers WHERE id = $1`, m.id.Load())
-	if err := m.renew(t.Context()); !errors.Is(err, errReplaced) || m.fresh() {
+	b.exec(`DELETE FROM dispatchers WHERE id = $1`, m.ID.Load())
+	if err := m.Renew(t.Context()); !errors.Is(err, core.ErrReplaced) || m.Fresh() {
 		t.Fatalf("it was replaced: %v", err)
 	}
 	<-fresh.Done()
-	if _, err := m.acquire(t.Context(), "x"); err == nil {
+	if _, err := m.Acquire(t.Context(), "x"); err == nil {
 		t.Error("it acquired a lease")
 	}
-	if err := m.register(t.Context()); err != nil || !m.fresh() {
+	if err := m.Register(t.Context()); err != nil || !m.Fresh() {
 		t.Fatal(err)
 	}
-	if d := m.bindingFor(); d > time.Minute {
+	if d := m.BindingFor(); d > time.Minute {
 		t.Errorf("it has held binds for %v", d)
 	}
 }
@@ -149,8 +152,8 @@ func TestRegisterUntilTheEnd(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.d.member.register(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("it is registered as %d: %v", b.d.member.id.Load(), err)
+	if err := b.d.member.Register(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it is registered as %d: %v", b.d.member.ID.Load(), err)
 	}
 }
 
@@ -158,17 +161,17 @@ func TestRegisterUntilTheEnd(t *testing.T) {
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	var both [2]*leases
+	var both [2]*core.Leases
 	for i := range both {
-		both[i] = newLeases(b.pool, b.d.log, b.d.opts)
-		if err := both[i].register(t.Context()); err != nil {
+		both[i] = core.NewLeases(b.pool, b.d.core.Log, b.d.core.Opts)
+		if err := both[i].Register(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	one, two := both[0], both[1]
-	acquires := func(l *leases, want ...string) {
+	acquires := func(l *core.Leases, want ...string) {
 		t.Helper()
-		held, err := l.acquire(t.Context(), "a", "b")
+		held, err := l.Acquire(t.Context(), "a", "b")
 		if slices.Sort(held); err != nil || !slices.Equal(held, want) {
 			t.Errorf("it has %q, want %q; %v", held, want, err)
 		}
@@ -176,12 +179,12 @@ func TestAcquire(t *testing.T) {
 	acquires(one, "a", "b")
 	acquires(one, "a", "b")
 	acquires(two)
-	two.resign(t.Context(), "a") // another's lease
+	two.Resign(t.Context(), "a") // another's lease
 	acquires(two)
-	one.resign(t.Context(), "a")
+	one.Resign(t.Context(), "a")
 	acquires(two, "a")
 	acquires(one, "b")
-	one.leave()
+	one.Leave()
 	acquires(two, "a", "b")
 }
 
@@ -190,18 +193,18 @@ func TestAcquire(t *testing.T) {
 func TestIDAfterPromotion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	one, two := newLeases(b.pool, b.d.log, b.d.opts), newLeases(b.pool, b.d.log, b.d.opts)
-	if err := one.register(t.Context()); err != nil {
+	one, two := core.NewLeases(b.pool, b.d.core.Log, b.d.core.Opts), core.NewLeases(b.pool, b.d.core.Log, b.d.core.Opts)
+	if err := one.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(`TRUNCATE dispatchers RESTART IDENTITY CASCADE`)
-	if err := two.register(t.Context()); err != nil {
+	if err := two.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := one.renew(t.Context()); !errors.Is(err, errReplaced) || one.fresh() {
-		t.Errorf("it has renewed another's row %d: %v", two.id.Load(), err)
+	if err := one.Renew(t.Context()); !errors.Is(err, core.ErrReplaced) || one.Fresh() {
+		t.Errorf("it has renewed another's row %d: %v", two.ID.Load(), err)
 	}
-	if one.id.Load() <= 0 || two.id.Load() <= 0 {
-		t.Errorf("ids %d and %d", one.id.Load(), two.id.Load())
+	if one.ID.Load() <= 0 || two.ID.Load() <= 0 {
+		t.Errorf("ids %d and %d", one.ID.Load(), two.ID.Load())
 	}
 }

@@ -12,12 +12,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages/rerouting"
 )
 
 // ErrNoLink is returned for a link that no dispatcher ever announced.
 var ErrNoLink = errors.New("no such link")
+
+// Refuse in the place of a carrier means that no carrier takes over from a retired one.
+const Refuse = "refuse"
 
 // staleAfter is the age beyond which a link's reported state is out of date.
 const staleAfter = 15 * time.Second
@@ -73,7 +77,7 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 			CASE WHEN unheld THEN 0 ELSE accepted END, CASE WHEN unheld THEN 0 ELSE throttled END, CASE WHEN unheld THEN 0 ELSE overdue END,
 			broken, served_at, unheld, CASE WHEN unheld THEN '{}' ELSE refused END, CASE WHEN unheld THEN 0 ELSE senders_held END,
 			coalesce(nullif(retired_to, ''), CASE WHEN retired_to = '' THEN '`+Refuse+`' END)
-		FROM (SELECT *, `+rerouting.RetiredTo("links.carrier")+` AS retired_to, (NOT `+leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
+		FROM (SELECT *, `+rerouting.RetiredTo("links.carrier")+` AS retired_to, (NOT `+core.Leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
 			FROM links) l
 		ORDER BY carrier, name`, staleAfter)
 }
@@ -82,7 +86,7 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 // The link's holder applies it when notified, at the latest at its next heartbeat.
 func SetPaused(ctx context.Context, pool postgres.DB, link string, paused bool) (state string, err error) {
 	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
-		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+leased+` OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
+		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+core.Leased+` OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("%s: %w", link, ErrNoLink)
 	}

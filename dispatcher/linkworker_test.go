@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
@@ -32,7 +32,7 @@ func TestEnd(t *testing.T) {
 		}
 	}
 	ids := w.send(notes...)
-	w.start(mno.mno(func(c *dispatcher.Carrier) { // a busy machine answers within
+	w.start(mno.mno(func(c *setup.Carrier) { // a busy machine answers within
 		c.Links[0].DrainTimeout, c.Links[0].UnbindTimeout = 10*time.Second, 10*time.Second
 	}))
 	w.until("some are out", func() bool { return mno.Stats().Accepted > 100 })
@@ -78,7 +78,7 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
-			w.startWith(dispatcher.Options{DeadAfter: time.Minute}, mno.mno(func(c *dispatcher.Carrier) {
+			w.startWith(setup.Options{DeadAfter: time.Minute}, mno.mno(func(c *setup.Carrier) {
 				c.Links[0].DrainTimeout, c.Links[0].UnknownHold = 2*time.Minute, 5*time.Minute
 			}))
 			w.awaitLink("lumitel-1", "bound")
@@ -98,7 +98,7 @@ func TestClaimsBehindAFullWindow(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
 	w.sendMany(30, "00")
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].Window = 10 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].Window = 10 }))
 	w.until("the window is full", func() bool { return mno.Stats().Submits == 10 })
 	w.stays(300*time.Millisecond, "the others are not claimed", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`) == 20 })
 }
@@ -109,30 +109,30 @@ func TestClaimsBehindAFullWindow(t *testing.T) {
 // Source: rule choices 7.13.
 func TestDrainEndsInTime(t *testing.T) {
 	t.Parallel()
-	for name, drain := range map[string]func(w *world, c dispatcher.Carrier) error{
-		"shutdown":            func(w *world, _ dispatcher.Carrier) error { go w.stop(); return nil },
-		"reload without link": func(w *world, c dispatcher.Carrier) error { c.Links = nil; return w.d.Reload([]dispatcher.Carrier{c}) },
-		"reload with another": func(w *world, c dispatcher.Carrier) error {
+	for name, drain := range map[string]func(w *world, c setup.Carrier) error{
+		"shutdown":            func(w *world, _ setup.Carrier) error { go w.stop(); return nil },
+		"reload without link": func(w *world, c setup.Carrier) error { c.Links = nil; return w.d.Reload([]setup.Carrier{c}) },
+		"reload with another": func(w *world, c setup.Carrier) error {
 			c.Links = slices.Clone(c.Links)
 			c.Links[0].SystemType = "VMA"
-			return w.d.Reload([]dispatcher.Carrier{c})
+			return w.d.Reload([]setup.Carrier{c})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
-			conf := mno.mno(func(c *dispatcher.Carrier) {
+			conf := mno.mno(func(c *setup.Carrier) {
 				c.Links[0].DrainTimeout, c.Links[0].UnbindTimeout, c.Links[0].UnknownHold = 2*time.Minute, 2*time.Minute, 5*time.Minute
 			})
 			var line testenv.Line
 			one := *w
 			one.pool, one.hot = testenv.Unheard(t, w.pool, &line), testenv.Unheard(t, w.hot, &line)
-			one.startWith(dispatcher.Options{DeadAfter: 8 * time.Second}, conf)
+			one.startWith(setup.Options{DeadAfter: 8 * time.Second}, conf)
 			w.awaitLink("lumitel-1", "bound")
 			w.sendTo("00")
 			w.until("the carrier has it", func() bool { return mno.Stats().Submits == 1 })
-			w.startWith(dispatcher.Options{DeadAfter: 8 * time.Second}, conf)
+			w.startWith(setup.Options{DeadAfter: 8 * time.Second}, conf)
 			defer mno.stop() // otherwise the end drains too
 			if err := drain(&one, conf); err != nil {
 				t.Fatal(err)
@@ -154,7 +154,7 @@ func TestSingleOvertakesCampaign(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 100 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].TPS = 100 }))
 	campaign := w.campaign(1, 400, "campaign")
 	w.until("the campaign is on its way", func() bool { return mno.Stats().Accepted > 40 })
 	to := w.number("00")

@@ -12,7 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 	"intumwa/messages/rerouting"
@@ -22,9 +26,9 @@ import (
 )
 
 // cancelled cancels one message and returns how many were stopped.
-func (b *bench) cancelled(m *inFlight) int64 {
+func (b *bench) cancelled(m *core.InFlight) int64 {
 	b.Helper()
-	done, err := Cancel(b.Context(), b.pool, b.d.store.messages, b.d.webhooks, messages.Queued{Company: 1, Message: m.msg.ID}, nil)
+	done, err := settling.Cancel(b.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, messages.Queued{Company: 1, Message: m.Msg.ID}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -36,30 +40,30 @@ func (b *bench) cancelled(m *inFlight) int64 {
 // refusal sends it again.
 func TestHoldRemembersUnanswered(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	for name, second := range map[string]fate{"not written": ended(smpp.NotWritten, 0, smpp.ErrNotBound), "throttled": ended(smpp.Rejected, smpp.StatusThrottled, nil)} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
 			m := b.begun(2)
-			b.settle(settlement{results: []result{unanswered(m, 1), second(m, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{unanswered(m, 1), second(m, 2)}})
 			b.exec(`UPDATE outbox SET due_at = now()`)
-			again := b.claim(m.msg.ID, 0)
-			again.open = 1
+			again := b.claim(m.Msg.ID, 0)
+			again.Open = 1
 			r := accepted("b")(again, 2)
-			r.slot = false
-			b.settle(settlement{results: []result{r}})
+			r.Slot = false
+			b.settle(settling.Settlement{Results: []core.Result{r}})
 			if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 				t.Fatal("it is to be sent again")
 			}
-			list, _, err := b.d.store.rerouting.Unanswered(t.Context(), "", 0, 10, time.Hour)
-			if err != nil || len(list) != 1 || list[0].ID != m.msg.ID || list[0].Segments != 1 {
+			list, _, err := b.d.core.Store.Rerouting.Unanswered(t.Context(), "", 0, 10, time.Hour)
+			if err != nil || len(list) != 1 || list[0].ID != m.Msg.ID || list[0].Segments != 1 {
 				t.Errorf("an operator sees %+v, %v", list, err)
 			}
 			if n := b.cancelled(m); n != 0 {
 				t.Error("it is cancelled, and the carrier may have it")
 			}
-			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
 			if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
 				t.Error("after a late refusal the segment is not sent again")
 			}
@@ -74,13 +78,13 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
 	for name, c := range map[string]struct {
-		policy Ambiguous
-		then   func(b *bench, m *inFlight)
+		policy setup.Ambiguous
+		then   func(b *bench, m *core.InFlight)
 	}{
-		"freed":       {AmbiguousResend, func(*bench, *inFlight) {}},
-		"handed over": {AmbiguousResend, func(b *bench, _ *inFlight) { b.handedOver("leo", 1) }},
-		"sent again by an operator": {AmbiguousHold, func(b *bench, m *inFlight) {
-			if sent, err := SendUnanswered(b.Context(), b.pool, b.d.store.messages, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
+		"freed":       {setup.AmbiguousResend, func(*bench, *core.InFlight) {}},
+		"handed over": {setup.AmbiguousResend, func(b *bench, _ *core.InFlight) { b.handedOver("leo", 1) }},
+		"sent again by an operator": {setup.AmbiguousHold, func(b *bench, m *core.InFlight) {
+			if sent, err := recovery.SendUnanswered(b.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 				b.Errorf("%v are sent again, %v", sent, err)
 			}
 		}},
@@ -89,11 +93,11 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
 			b.exec(`DELETE FROM opt_outs`)
-			b.configure(func(c2 *Carrier) { c2.OnAmbiguous = c.policy })
+			b.configure(func(c2 *setup.Carrier) { c2.OnAmbiguous = c.policy })
 			m := b.begun(1)
 			b.by(m, ended(smpp.NotWritten, 0, nil))
 			b.claimedBy(8, m)
-			if err := b.d.free(t.Context()); err != nil {
+			if err := b.d.recovery.Free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if c.then(b, m); b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`) != 1 {
@@ -102,8 +106,8 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 			if n := b.cancelled(m); n != 0 {
 				t.Error("it is cancelled, and a carrier may have it")
 			}
-			b.exec(`INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, $1, 'handset')`, m.msg.Number)
-			claimed, err := b.d.store.outbox.Claim(t.Context(), 9, b.word(`SELECT carrier FROM outbox`), []int64{m.msg.ID}, false)
+			b.exec(`INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, $1, 'handset')`, m.Msg.Number)
+			claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 9, b.word(`SELECT carrier FROM outbox`), []int64{m.Msg.ID}, false)
 			if err != nil || len(claimed) != 1 || claimed[0].OptedOut {
 				t.Errorf("it is opted out, and a carrier may have it: %+v, %v", claimed, err)
 			}
@@ -120,13 +124,13 @@ func TestFreedSecondCopy(t *testing.T) {
 	b.by(m, unanswered)
 	b.exec(`UPDATE outbox SET due_at = now()`)
 	b.claimedBy(8, m)
-	b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
-	if err := b.d.free(t.Context()); err != nil {
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}})
+	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.hasCopies(m, "?", "a")
 	b.reported(b.receipt("a", "UNDELIV"))
-	if status, reason := b.status(m.msg.ID); status != sms.Failed || b.count(`SELECT count(*) FROM outbox`) != 0 {
+	if status, reason := b.status(m.Msg.ID); status != sms.Failed || b.count(`SELECT count(*) FROM outbox`) != 0 {
 		t.Errorf("it is %v %q, or at the second carrier", status, reason)
 	}
 }
@@ -135,13 +139,13 @@ func TestFreedSecondCopy(t *testing.T) {
 func TestUnansweredStays(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	for policy, want := range map[Ambiguous]int{AmbiguousResend: 1, AmbiguousHold: 0, AmbiguousFail: 0} {
+	for policy, want := range map[setup.Ambiguous]int{setup.AmbiguousResend: 1, setup.AmbiguousHold: 0, setup.AmbiguousFail: 0} {
 		b.cleared()
-		b.configure(func(c *Carrier) { c.OnAmbiguous = AmbiguousResend })
+		b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousResend })
 		m := b.begun(1)
 		b.by(m, unanswered)
 		b.exec(`UPDATE outbox SET due_at = now()`)
-		b.configure(func(c *Carrier) { c.OnAmbiguous = policy })
+		b.configure(func(c *setup.Carrier) { c.OnAmbiguous = policy })
 		b.handedOver("leo", want)
 	}
 }
@@ -149,7 +153,7 @@ func TestUnansweredStays(t *testing.T) {
 // handedOver lets another carrier take what it may from the first.
 func (b *bench) handedOver(to string, want int) {
 	b.Helper()
-	if n, err := b.d.handOver(b.Context(), b.s.carrier, rerouting.To{Carrier: to}); err != nil || n != int64(want) {
+	if n, err := b.d.recovery.HandOver(b.Context(), b.s.Carrier, rerouting.To{Carrier: to}); err != nil || n != int64(want) {
 		b.Errorf("%d handed over, want %d, %v", n, want, err)
 	}
 }
@@ -166,39 +170,39 @@ func (b *bench) word(query string) (s string) {
 // configuration: neither overdue messages nor what a dead process may have submitted. It frees what was only claimed.
 func TestOnlyOwnCarriersAreDecided(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	b.exec(`INSERT INTO dispatchers (id, name, links) OVERRIDING SYSTEM VALUE VALUES (1000000, 'x', '{leo-1}')`)
 	b.exec(`INSERT INTO links (name, carrier, updated_at) VALUES ('leo-1', 'leo', now() - interval '1 hour')`)
 	overdue, begun, claimed := b.begun(1), b.begun(1), b.begun(1)
 	b.by(overdue, accepted("a"))
-	if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
+	if _, err := b.d.core.Store.Outbox.Begin(t.Context(), 7, []messages.Claim{begun.Msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE messages SET carrier = 'leo', created_at = now() - interval '30 days'; UPDATE outbox SET carrier = 'leo'`)
 	decide := func() {
 		t.Helper()
-		if err := b.d.overdue(t.Context()); err != nil {
+		if err := b.d.housekeeping.Overdue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.d.free(t.Context()); err != nil {
+		if err := b.d.recovery.Free(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	decide()
-	if status, reason := b.status(overdue.msg.ID); status != sms.Pending {
+	if status, reason := b.status(overdue.Msg.ID); status != sms.Pending {
 		t.Errorf("the overdue message is %v %q", status, reason)
 	}
-	for id, want := range map[int64]int{begun.msg.ID: 7, claimed.msg.ID: 0} {
+	for id, want := range map[int64]int{begun.Msg.ID: 7, claimed.Msg.ID: 0} {
 		if got := b.count(`SELECT coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1`, id); got != want {
 			t.Errorf("message %d is claimed by %d, want %d", id, got, want)
 		}
 	}
 	b.exec(`DELETE FROM dispatchers`) // now no process has the carrier
 	decide()
-	if status, reason := b.status(overdue.msg.ID); status != sms.Failed || reason != "no_receipt" {
+	if status, reason := b.status(overdue.Msg.ID); status != sms.Failed || reason != "no_receipt" {
 		t.Errorf("of a carrier that no process has, the overdue message is %v %q", status, reason)
 	}
-	if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.msg.ID); n != 1 || b.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, begun.msg.ID) != 0 {
+	if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.Msg.ID); n != 1 || b.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, begun.Msg.ID) != 0 {
 		t.Error("what a dead process may have submitted to it is not kept from being sent again")
 	}
 }
@@ -209,19 +213,19 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 	b := newBench(t)
 	text := strings.Repeat("Amahoro. ", 40)
 	for from, to := range map[profile.Concat]profile.Concat{profile.ConcatUDH8: profile.ConcatPayload, profile.ConcatPayload: profile.ConcatUDH8, profile.ConcatUDH16: profile.ConcatPayload, profile.ConcatSAR: profile.ConcatPayload} {
-		b.configure(func(c *Carrier) { c.Concat = from })
+		b.configure(func(c *setup.Carrier) { c.Concat = from })
 		m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
-		before, _ := b.s.carrier.config().segments(m, nil, time.Now())
+		before, _ := b.s.Carrier.Config().Segments(m, nil, time.Now())
 		m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: len(before), Answered: true})
-		b.configure(func(c *Carrier) { c.Concat = to })
-		after, err := b.s.carrier.config().segments(m, nil, time.Now())
+		b.configure(func(c *setup.Carrier) { c.Concat = to })
+		after, err := b.s.Carrier.Config().Segments(m, nil, time.Now())
 		if err != nil || len(after) != len(before) {
 			t.Errorf("%v, then %v: %d segments, then %d, %v", from, to, len(before), len(after), err)
 		}
 	}
 	m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
 	m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: 7, Answered: true})
-	if _, err := b.s.carrier.config().segments(m, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "was cut into 7 segments") {
+	if _, err := b.s.Carrier.Config().Segments(m, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "was cut into 7 segments") {
 		t.Errorf("cut in no known way: %v", err)
 	}
 }
@@ -255,7 +259,7 @@ func (s *sentQueries) with(text string) (n int) {
 func TestCancelReadsABatchOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	const recipients = 4 * cancelAtOnce
+	const recipients = 4 * settling.CancelAtOnce
 	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: recipients, Segments: recipients}
 	list := make([]*messages.Message, recipients)
 	for i := range list {
@@ -263,7 +267,7 @@ func TestCancelReadsABatchOnce(t *testing.T) {
 			Body: "Hello", Segments: 1, Carrier: "lumitel", Validity: time.Hour, Batch: batch}
 	}
 	if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
-		_, err := b.d.store.messages.Insert(t.Context(), tx, list)
+		_, err := b.d.core.Store.Messages.Insert(t.Context(), tx, list)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -276,7 +280,7 @@ func TestCancelReadsABatchOnce(t *testing.T) {
 	}
 	defer pool.Close()
 	q := messages.Queued{Company: 1, Batch: int64(b.count(`SELECT id FROM batches`))}
-	done, err := Cancel(t.Context(), pool, messages.New(pool), b.d.webhooks, q, nil)
+	done, err := settling.Cancel(t.Context(), pool, messages.New(pool), b.d.core.Webhooks, q, nil)
 	if err != nil || done.Cancelled != recipients {
 		t.Fatalf("%+v, %v", done, err)
 	}

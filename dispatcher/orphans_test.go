@@ -10,22 +10,24 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/queue"
 	"intumwa/smpp"
 )
 
 // retried returns a temporarily refused message that is due again. Its claimant reads,
 // after the commit, which segments are out.
-func (b *bench) retried() *inFlight {
+func (b *bench) retried() *core.InFlight {
 	b.Helper()
 	m := b.begun(1)
-	b.settle(settlement{results: []result{ended(smpp.Rejected, smpp.StatusThrottled, nil)(m, 1)}})
-	b.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, m.msg.ID)
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.Rejected, smpp.StatusThrottled, nil)(m, 1)}})
+	b.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, m.Msg.ID)
 	return m
 }
 
 // storeWith returns stores with their own pool.
-func (b *bench) storeWith(change func(*pgxpool.Config)) stores {
+func (b *bench) storeWith(change func(*pgxpool.Config)) core.Stores {
 	b.Helper()
 	config := b.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = 1, 0, 0
@@ -35,7 +37,7 @@ func (b *bench) storeWith(change func(*pgxpool.Config)) stores {
 		b.Fatal(err)
 	}
 	b.Cleanup(pool.Close)
-	return newStores(pool)
+	return core.NewStores(pool)
 }
 
 // TestSlowClaim: a slow claim keeps its rows although another claim fails meanwhile.
@@ -44,25 +46,27 @@ func TestSlowClaim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.retried()
-	if err := b.d.queue.Push(t.Context(), []queue.Item{{MessageID: m.msg.ID, CompanyID: 1, Carrier: "lumitel", Lane: queue.Single}}); err != nil {
+	if err := b.d.core.Queue.Push(t.Context(), []queue.Item{{MessageID: m.Msg.ID, CompanyID: 1, Carrier: "lumitel", Lane: queue.Single}}); err != nil {
 		t.Fatal(err)
 	}
 	committed, goOn := make(chan struct{}, 10), make(chan struct{})
-	b.d.carrying = b.storeWith(func(c *pgxpool.Config) {
+	b.d.core.Carrying = b.storeWith(func(c *pgxpool.Config) {
 		c.AfterRelease = func(*pgx.Conn) bool {
 			committed <- struct{}{}
 			<-goOn
 			return true
 		}
 	})
-	taken := make(chan []*inFlight, 1)
+	taken := make(chan []*core.InFlight, 1)
 	go func() {
-		got, _ := b.worker.take(t.Context(), queue.Single, 10)
+		got, _ := b.worker.Take(t.Context(), queue.Single, 10)
 		taken <- got
 	}()
 	<-committed
 	looked := make(chan error, 1)
-	go func() { looked <- errors.Join(b.d.releaseOrphans(t.Context()), b.d.releaseOrphans(t.Context())) }()
+	go func() {
+		looked <- errors.Join(b.d.recovery.ReleaseOrphans(t.Context()), b.d.recovery.ReleaseOrphans(t.Context()))
+	}()
 	select {
 	case err := <-looked:
 		looked <- err
@@ -85,7 +89,7 @@ func TestLostClaim(t *testing.T) {
 	b := newBench(t)
 	lost, held := b.retried(), b.begun(1)
 	var connections atomic.Int64
-	b.d.store = b.storeWith(func(c *pgxpool.Config) {
+	b.d.core.Store = b.storeWith(func(c *pgxpool.Config) {
 		c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
 			if connections.Add(1) > 1 {
 				return errors.New("the database is away")
@@ -94,22 +98,22 @@ func TestLostClaim(t *testing.T) {
 		}
 		c.AfterRelease = func(*pgx.Conn) bool { return false }
 	})
-	if got := b.worker.takeDirect(t.Context(), queue.Single, 10, 0); len(got) != 0 || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
+	if got := b.worker.TakeDirect(t.Context(), queue.Single, 10, 0); len(got) != 0 || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
 		t.Fatalf("%d are in hand, or a message that was claimed without its copies is claimed still", len(got))
 	}
 	select {
-	case <-b.d.inFlight.failed:
+	case <-b.d.core.InFlight.Failed:
 	default:
 		t.Error("no look follows")
 	}
-	b.d.store = b.d.carrying
-	if got, err := b.d.store.outbox.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0, false); err != nil || len(got) != 1 { // the answer is lost
+	b.d.core.Store = b.d.core.Carrying
+	if got, err := b.d.core.Store.Outbox.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0, false); err != nil || len(got) != 1 { // the answer is lost
 		t.Fatal(len(got), err)
 	}
-	if err := b.d.releaseOrphans(t.Context()); err != nil {
+	if err := b.d.recovery.ReleaseOrphans(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[int64]int{lost.msg.ID: 0, held.msg.ID: 7} {
+	for id, want := range map[int64]int{lost.Msg.ID: 0, held.Msg.ID: 7} {
 		if got := b.count(`SELECT coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1`, id); got != want {
 			t.Errorf("message %d is claimed by %d, want %d", id, got, want)
 		}

@@ -15,7 +15,7 @@ func TestPurgeTask(t *testing.T) {
 		SELECT gen_random_uuid(), 0, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false,
 			now() - CASE WHEN n <= 500 THEN interval '100 hours' WHEN n <= 510 THEN interval '60 hours' ELSE interval '1 hour' END, 'lumitel', 1
 		FROM generate_series(1, 520) n`)
-	b.d.gaugePurges(t.Context())
+	b.d.housekeeping.GaugePurges(t.Context())
 	if err := b.tasks(); err != nil {
 		t.Fatal(err)
 	}
@@ -23,12 +23,12 @@ func TestPurgeTask(t *testing.T) {
 		t.Errorf("%d are there, with a retention without limit", n)
 	}
 
-	b.d.opts.MessageRetention, b.d.opts.BodyRetention = 96*time.Hour, 48*time.Hour
-	b.d.gaugePurges(t.Context())
+	b.d.core.Opts.MessageRetention, b.d.core.Opts.BodyRetention = 96*time.Hour, 48*time.Hour
+	b.d.housekeeping.GaugePurges(t.Context())
 	if behind, want := b.metric("intumwa_purge_behind_seconds"), 56*time.Hour.Seconds(); behind < want || behind > want+600 {
 		t.Errorf("behind by %v s in all, want %v", behind, want)
 	}
-	for deadline := time.Now().Add(time.Minute); b.metric("intumwa_purge_behind_seconds") > 0; b.d.gaugePurges(t.Context()) {
+	for deadline := time.Now().Add(time.Minute); b.metric("intumwa_purge_behind_seconds") > 0; b.d.housekeeping.GaugePurges(t.Context()) {
 		if err := b.tasks(); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/sms"
 )
 
@@ -25,16 +26,16 @@ func TestQuietHoursPutOff(t *testing.T) {
 		return q
 	}
 	own := map[int64]sms.QuietHours{2: {}}
-	b.d.opts.QuietCompanies = func(context.Context) (map[int64]sms.QuietHours, error) { return own, nil }
+	b.d.core.Opts.QuietCompanies = func(context.Context) (map[int64]sms.QuietHours, error) { return own, nil }
 	b.wait("lumitel", 300)
 	b.wait("gone", 100)
 	b.exec(`UPDATE outbox SET company_id = 2 WHERE carrier = 'gone'`)
 	putOff := func(what string, first, second int) {
 		t.Helper()
-		if err := b.d.findStranded(t.Context()); err != nil { // so that the walk has the lanes
+		if err := b.d.recovery.FindStranded(t.Context()); err != nil { // so that the walk has the lanes
 			t.Fatal(err)
 		}
-		if _, err := b.d.lookForQuiet(t.Context()); err != nil {
+		if _, err := b.d.recovery.LookForQuiet(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b.walk()
@@ -45,7 +46,7 @@ func TestQuietHoursPutOff(t *testing.T) {
 		}
 	}
 	putOff("nobody has quiet hours", 0, 0)
-	b.d.opts.QuietHours = hours(-time.Hour, 2*time.Hour)
+	b.d.core.Opts.QuietHours = hours(-time.Hour, 2*time.Hour)
 	putOff("they begin", 300, 0)
 	b.wait("lumitel", 10)
 	b.walk()
@@ -61,13 +62,13 @@ func TestQuietHoursEndTheRest(t *testing.T) {
 	b.wait("lumitel", 5)
 	now := time.Now().In(sms.Burundi)
 	recovery, _ := b.d.tasks()
-	tasks := slices.DeleteFunc(recovery, func(of *task) bool { return of.name != "quiet" && of.name != "walk_outbox" })
+	tasks := slices.DeleteFunc(recovery, func(of *core.Task) bool { return of.Name != "quiet" && of.Name != "walk_outbox" })
 	for _, hours := range []string{"", now.Add(-time.Hour).Format("15:04") + "-" + now.Add(2*time.Hour).Format("15:04")} {
-		b.d.opts.QuietHours, _ = sms.ParseQuietHours(hours)
-		if err := b.d.doTasks(t.Context(), tasks); err != nil {
+		b.d.core.Opts.QuietHours, _ = sms.ParseQuietHours(hours)
+		if err := b.d.core.DoTasks(t.Context(), tasks); err != nil {
 			t.Fatal(err)
 		}
-		tasks[0].next, tasks[1].next = time.Time{}, time.Now().Add(restMost)
+		tasks[0].Next, tasks[1].Next = time.Time{}, time.Now().Add(core.RestMost)
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE due_at > now() AND pushed_at IS NULL`); n != 5 {
 		t.Errorf("%d messages are put off", n)

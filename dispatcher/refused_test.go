@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/smpp"
@@ -18,61 +20,61 @@ func TestRefusalIsKept(t *testing.T) {
 	b, _ := newSecondBench(t)
 	finish := func(t *testing.T, doing string, find func(pgx.Tx) ([]messages.Final, error)) {
 		t.Helper()
-		if err := b.d.finish(t.Context(), doing, find); err != nil {
+		if err := b.d.core.Finish(t.Context(), doing, find); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, end := range map[string]func(*bench, *inFlight){
-		"waits":    func(*bench, *inFlight) {},
-		"accepted": func(b *bench, m *inFlight) { b.by(b.claim(m.msg.ID, 1), accepted("A")) },
-		"refused for good": func(b *bench, m *inFlight) {
-			b.by(b.claim(m.msg.ID, 1), ended(smpp.Rejected, smpp.StatusInvSrcAddr, nil))
+	for name, end := range map[string]func(*bench, *core.InFlight){
+		"waits":    func(*bench, *core.InFlight) {},
+		"accepted": func(b *bench, m *core.InFlight) { b.by(b.claim(m.Msg.ID, 1), accepted("A")) },
+		"refused for good": func(b *bench, m *core.InFlight) {
+			b.by(b.claim(m.Msg.ID, 1), ended(smpp.Rejected, smpp.StatusInvSrcAddr, nil))
 		},
-		"failed over, then accepted": func(b *bench, m *inFlight) {
+		"failed over, then accepted": func(b *bench, m *core.InFlight) {
 			b.handedOver("leo", 1)
 			b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
 			b.exec(`UPDATE messages SET carrier = 'lumitel'`)
-			b.by(b.claim(m.msg.ID, 1), accepted("A"))
+			b.by(b.claim(m.Msg.ID, 1), accepted("A"))
 		},
-		"sent on": func(b *bench, m *inFlight) { b.by(b.claim(m.msg.ID, 1), refused) },
-		"died": func(b *bench, m *inFlight) {
-			b.configure(func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-			b.claim(m.msg.ID, 1)
+		"sent on": func(b *bench, m *core.InFlight) { b.by(b.claim(m.Msg.ID, 1), refused) },
+		"died": func(b *bench, m *core.InFlight) {
+			b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+			b.claim(m.Msg.ID, 1)
 			b.exec(`UPDATE outbox SET begun = true`)
-			if err := b.d.free(t.Context()); err != nil {
+			if err := b.d.recovery.Free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"expired": func(b *bench, m *inFlight) {
+		"expired": func(b *bench, m *core.InFlight) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			finish(t, "expiring", func(tx pgx.Tx) ([]messages.Final, error) {
-				return b.d.store.messages.Expired(t.Context(), tx, []int64{m.msg.ID})
+				return b.d.core.Store.Messages.Expired(t.Context(), tx, []int64{m.Msg.ID})
 			})
 		},
-		"cancelled": func(b *bench, m *inFlight) {
+		"cancelled": func(b *bench, m *core.InFlight) {
 			finish(t, "cancelling", func(tx pgx.Tx) ([]messages.Final, error) {
-				return b.d.store.messages.Cancelled(t.Context(), tx, []int64{m.msg.ID})
+				return b.d.core.Store.Messages.Cancelled(t.Context(), tx, []int64{m.Msg.ID})
 			})
 		},
-		"its carrier is retired": func(b *bench, m *inFlight) {
+		"its carrier is retired": func(b *bench, m *core.InFlight) {
 			b.exec(`INSERT INTO retired_carriers VALUES ('lumitel', NULL)`)
-			if err := b.d.leaveRetired(t.Context()); err != nil {
+			if err := b.d.recovery.LeaveRetired(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			b.exec(`DELETE FROM retired_carriers`)
 		},
 	} {
 		b.cleared()
-		b.configure(func(c *Carrier) { c.OnAmbiguous = AmbiguousResend })
+		b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousResend })
 		m := b.begun(1)
 		b.by(m, ended(smpp.Rejected, smpp.Status(0x400), nil))
 		b.exec(`UPDATE outbox SET due_at = now()`)
 		end(b, m)
-		r, err := b.d.store.lookup.ByULID(t.Context(), sms.CompanyID(1), m.msg.ULID)
+		r, err := b.d.core.Store.Lookup.ByULID(t.Context(), sms.CompanyID(1), m.Msg.ULID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
+		h, err := b.d.core.Store.Lookup.HistoryOf(t.Context(), m.Msg.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/testenv"
 )
 
@@ -16,43 +19,43 @@ func TestSettledOnce(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
 	for name, c := range map[string]struct {
-		ready   func(b *bench, m *inFlight) *inFlight // settled before
-		settles func(b *bench, m *inFlight) settlement
+		ready   func(b *bench, m *core.InFlight) *core.InFlight // settled before
+		settles func(b *bench, m *core.InFlight) settling.Settlement
 		want    []string // the keys of the copies
 	}{
 		"accepted": {
-			settles: func(_ *bench, m *inFlight) settlement {
-				return settlement{results: []result{accepted("a")(m, 1)}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Results: []core.Result{accepted("a")(m, 1)}}
 			},
 			want: []string{"a"},
 		},
 		"accepted, and an earlier copy without an answer": {
 			ready: (*bench).again,
-			settles: func(_ *bench, m *inFlight) settlement {
-				return settlement{results: []result{accepted("a")(m, 1)}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Results: []core.Result{accepted("a")(m, 1)}}
 			},
 			want: []string{"?", "a"},
 		},
 		"without an answer": {
-			settles: func(_ *bench, m *inFlight) settlement {
-				return settlement{results: []result{unanswered(m, 1)}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Results: []core.Result{unanswered(m, 1)}}
 			},
 			want: []string{"?"},
 		},
 		"accepted late, one of two copies": {
-			ready: func(b *bench, m *inFlight) *inFlight {
+			ready: func(b *bench, m *core.InFlight) *core.InFlight {
 				second := b.again(m)
 				b.by(second, unanswered)
 				return second
 			},
-			settles: func(_ *bench, m *inFlight) settlement {
-				return settlement{late: []lateAnswer{late(m, 1, 1, "a")}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}}
 			},
 			want: []string{"?", "a"},
 		},
 		"given up, and accepted after all": {
-			settles: func(_ *bench, m *inFlight) settlement {
-				return settlement{results: []result{unanswered(m, 1)}, late: []lateAnswer{late(m, 1, 1, "a")}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Results: []core.Result{unanswered(m, 1)}, Late: []settling.LateAnswer{late(m, 1, 1, "a")}}
 			},
 			want: []string{"a"},
 		},
@@ -65,10 +68,10 @@ func TestSettledOnce(t *testing.T) {
 				m = c.ready(b, m)
 			}
 			line := &testenv.Line{}
-			b.d.hot = testenv.Unheard(t, b.pool, line)
+			b.d.core.Hot = testenv.Unheard(t, b.pool, line)
 			line.Lose()
-			b.s.settle(t.Context(), c.settles(b, m))
-			b.d.hot = b.pool
+			b.s.Settle(t.Context(), c.settles(b, m))
+			b.d.core.Hot = b.pool
 			if !line.Lost() {
 				t.Fatal("no answer was lost")
 			}
@@ -85,14 +88,14 @@ func TestSettledOnce(t *testing.T) {
 // put back again when the refusal is settled again.
 func TestPutBackOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(1)
 	b.by(m, unanswered)
-	w := settlement{late: []lateAnswer{throttledLate(m, 1, 1)}}
+	w := settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 1)}}
 	b.settle(w)
 	b.exec(`UPDATE outbox SET due_at = now()`)
-	b.by(b.claim(m.msg.ID, 1), accepted("a"))
-	w.again = true // its COMMIT was not answered
+	b.by(b.claim(m.Msg.ID, 1), accepted("a"))
+	w.Again = true // its COMMIT was not answered
 	b.settle(w)
 	b.hasCopies(m, "a")
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
@@ -102,9 +105,9 @@ func TestPutBackOnce(t *testing.T) {
 }
 
 // hasCopies checks the recorded copies of a message's segments, by key; "?" is unanswered.
-func (b *bench) hasCopies(m *inFlight, want ...string) {
+func (b *bench) hasCopies(m *core.InFlight, want ...string) {
 	b.Helper()
-	rows, err := b.pool.Query(b.Context(), `SELECT left(key, 1) FROM segments WHERE message_id = $1 ORDER BY 1`, m.msg.ID)
+	rows, err := b.pool.Query(b.Context(), `SELECT left(key, 1) FROM segments WHERE message_id = $1 ORDER BY 1`, m.Msg.ID)
 	if err != nil {
 		b.Fatal(err)
 	}

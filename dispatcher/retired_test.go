@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -13,7 +16,7 @@ import (
 func TestUnansweredOfRetired(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	carriers := []Carrier{*b.d.running()[0].config(), {Name: "leo"}}
+	carriers := []setup.Carrier{*b.d.core.Running()[0].Config(), {Name: "leo"}}
 	if err := b.d.Reload(carriers); err != nil {
 		t.Fatal(err)
 	}
@@ -21,14 +24,14 @@ func TestUnansweredOfRetired(t *testing.T) {
 		to    any // the carrier that takes over
 		fates []fate
 		sent  string // after it is sent again, its carrier; "": it is not sent
-		as    Outcome
+		as    recovery.Outcome
 		end   string
 	}{
 		"sent to the next":         {to: "leo", fates: []fate{unanswered}, sent: "leo"},
 		"a long one":               {to: "leo", fates: []fate{unanswered, unanswered}, sent: "leo"},
-		"its carrier has a part":   {to: "leo", fates: []fate{accepted("A"), unanswered}, as: WasSent, end: "sent "},
-		"no other takes over":      {fates: []fate{unanswered}, as: WasCancelled, end: "failed cancelled"},
-		"the carrier knows it not": {to: "leo", fates: []fate{unanswered}, sent: "-", as: WasFailed, end: "failed no_answer"},
+		"its carrier has a part":   {to: "leo", fates: []fate{accepted("A"), unanswered}, as: recovery.WasSent, end: "sent "},
+		"no other takes over":      {fates: []fate{unanswered}, as: recovery.WasCancelled, end: "failed cancelled"},
+		"the carrier knows it not": {to: "leo", fates: []fate{unanswered}, sent: "-", as: recovery.WasFailed, end: "failed no_answer"},
 	} {
 		b := b.in(t)
 		b.cleared()
@@ -38,13 +41,13 @@ func TestUnansweredOfRetired(t *testing.T) {
 		b.exec(`INSERT INTO retired_carriers VALUES ('lumitel', $1)`, c.to)
 		leave := func() {
 			t.Helper()
-			if err := b.d.leaveRetired(t.Context()); err != nil {
+			if err := b.d.recovery.LeaveRetired(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		listed := func() int {
 			t.Helper()
-			list, _, err := b.d.store.rerouting.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
+			list, _, err := b.d.core.Store.Rerouting.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,9 +57,9 @@ func TestUnansweredOfRetired(t *testing.T) {
 		if n := listed(); n != 1 {
 			t.Errorf("%s: %d are listed", name, n)
 		}
-		ids := []int64{m.msg.ID}
+		ids := []int64{m.Msg.ID}
 		if c.sent != "-" {
-			sent, err := SendUnanswered(t.Context(), b.pool, b.d.store.messages, "lumitel", ids, time.Hour, toAny, unrecorded)
+			sent, err := recovery.SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny, unrecorded)
 			if err != nil || (len(sent) == 1) != (c.sent != "") {
 				t.Errorf("%s: %v are sent again, %v", name, sent, err)
 			}
@@ -66,14 +69,14 @@ func TestUnansweredOfRetired(t *testing.T) {
 			}
 		}
 		if c.end != "" {
-			done, err := SettleUnanswered(t.Context(), b.pool, b.d.store.messages, b.d.webhooks, "lumitel", ids, c.as, RefundNever, unrecorded)
-			status, reason := b.status(m.msg.ID)
+			done, err := recovery.SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, c.as, setup.RefundNever, unrecorded)
+			status, reason := b.status(m.Msg.ID)
 			if got := status.String() + " " + reason; err != nil || len(done) != 1 || got != c.end || b.count(`SELECT count(*) FROM outbox`) != 0 {
 				t.Errorf("%s: it is %s, %d rows of the outbox are left; %v", name, got, b.count(`SELECT count(*) FROM outbox`), err)
 			}
 			continue
 		}
-		next, err := b.d.store.outbox.Claim(t.Context(), 7, c.sent, ids, true)
+		next, err := b.d.core.Store.Outbox.Claim(t.Context(), 7, c.sent, ids, true)
 		if err != nil || len(next) != 1 {
 			t.Fatalf("%s: %s gets %d, %v", name, c.sent, len(next), err)
 		}
@@ -82,7 +85,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 				t.Errorf("%s: %s does not get segment %d, which is %d", name, c.sent, n+1, state)
 			}
 		}
-		if status, _ := b.status(m.msg.ID); status != sms.Pending {
+		if status, _ := b.status(m.Msg.ID); status != sms.Pending {
 			t.Errorf("%s: it is %v", name, status)
 		}
 	}
@@ -92,27 +95,27 @@ func TestUnansweredOfRetired(t *testing.T) {
 // to a failover carrier, and does not come back while its first carrier is retired.
 func TestFailoverAndRetired(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo", "onatel"}, time.Minute })
+	b := newBench(t, func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo", "onatel"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES (8, 'other')`)
 	b.exec(`INSERT INTO links (name, carrier, state, "window", served_at, updated_at) VALUES
 		('l1', 'lumitel', 'bound', 1, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', 1, now(), now()), ('onatel-1', 'onatel', 'bound', 1, now(), now())`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 8), ('link onatel-1', 8)`)
-	b.d.member.heard.Store(-int64(time.Hour))
+	b.d.member.Heard.Store(-int64(time.Hour))
 	m := b.begun(1)
 	b.exec(`UPDATE outbox SET claimed_by = NULL`)
-	own := *b.d.running()[0].config()
-	if err := b.d.Reload([]Carrier{own, {Name: "leo"}, {Name: "onatel"}, {Name: "econet"}}); err != nil {
+	own := *b.d.core.Running()[0].Config()
+	if err := b.d.Reload([]setup.Carrier{own, {Name: "leo"}, {Name: "onatel"}, {Name: "econet"}}); err != nil {
 		t.Fatal(err)
 	}
 	is := func(step, want string) {
 		t.Helper()
-		if n := b.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = $1 AND o.carrier = $2 AND m.carrier = o.carrier`, m.msg.ID, want); n != 1 {
+		if n := b.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = $1 AND o.carrier = $2 AND m.carrier = o.carrier`, m.Msg.ID, want); n != 1 {
 			t.Errorf("%s: it is not at %s", step, want)
 		}
 	}
 	round := func() {
 		t.Helper()
-		for _, task := range []func() error{func() error { return b.d.leaveRetired(t.Context()) }, func() error { return b.d.failover(t.Context()) }, func() error { return b.d.takeBack(t.Context()) }} {
+		for _, task := range []func() error{func() error { return b.d.recovery.LeaveRetired(t.Context()) }, func() error { return b.d.recovery.Failover(t.Context()) }, func() error { return b.d.recovery.TakeBack(t.Context()) }} {
 			if err := task(); err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +138,7 @@ func TestFailoverAndRetired(t *testing.T) {
 	round()
 	is("what a request brings later", "econet")
 	for carrier, want := range map[string]bool{"leo": false, "onatel": true, "lumitel": false} {
-		if got, err := serves(t.Context(), b.pool, carrier, time.Minute); err != nil || got != want {
+		if got, err := core.Serves(t.Context(), b.pool, carrier, time.Minute); err != nil || got != want {
 			t.Errorf("%s serves: %t, %v", carrier, got, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/dispatcher/settling"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -47,7 +48,7 @@ func run(t *testing.T, pool *pgxpool.Pool, hooks *webhooks.Webhooks, n int) {
 	var running sync.WaitGroup
 	for range n {
 		running.Go(func() {
-			if err := NewSandbox(pool, hooks, nil, nil).Run(ctx); err != nil {
+			if err := settling.NewSandbox(pool, hooks, nil, nil).Run(ctx); err != nil {
 				t.Errorf("ended: %v", err)
 			}
 		})
@@ -98,11 +99,11 @@ func TestOutageIsWaitedOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := make(chan struct{})
-	s := NewSandbox(pool, webhooks.New(pool, webhooks.Options{}), nil, nil)
+	s := settling.NewSandbox(pool, webhooks.New(pool, webhooks.Options{}), nil, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if _, err := s.settle(ctx); err == nil {
+		if _, err := s.Settle(ctx); err == nil {
 			t.Error("nothing is wrong")
 		}
 		close(failed)

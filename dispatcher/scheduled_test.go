@@ -3,6 +3,8 @@ package dispatcher
 import (
 	"testing"
 	"time"
+
+	"intumwa/dispatcher/recovery"
 )
 
 // TestReleaseLooksOn: after a look from the beginning that finds nothing due, the next ones read only the last minute, until
@@ -10,7 +12,7 @@ import (
 func TestReleaseLooksOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	var at releasing
+	var at recovery.Releasing
 	schedule := func(id int, due time.Duration) {
 		t.Helper()
 		b.exec(`INSERT INTO scheduled (message_id, company_id, carrier, lane, due_at, expires_at)
@@ -20,18 +22,18 @@ func TestReleaseLooksOn(t *testing.T) {
 		if due > 0 {
 			schedule(1, due)
 		}
-		at = releasing{}
-		if rest, err := b.d.releaseDue(t.Context(), &at); err != nil || rest != b.d.opts.SweepInterval {
+		at = recovery.Releasing{}
+		if rest, err := b.d.recovery.ReleaseDue(t.Context(), &at); err != nil || rest != b.d.core.Opts.SweepInterval {
 			t.Fatalf("it rests %s, %v", rest, err)
 		}
-		for lane, after := range at.after {
-			if behind := time.Since(after.At); behind > 2*releaseBehind || behind < releaseBehind/2 {
+		for lane, after := range at.After {
+			if behind := time.Since(after.At); behind > 2*recovery.ReleaseBehind || behind < recovery.ReleaseBehind/2 {
 				t.Errorf("lane %d: it goes on from %s", lane, after.At)
 			}
 		}
 	}
 	schedule(2, -time.Second)
-	if _, err := b.d.releaseDue(t.Context(), &at); err != nil || b.count(`SELECT count(*) FROM outbox WHERE message_id = 2`) != 1 {
+	if _, err := b.d.recovery.ReleaseDue(t.Context(), &at); err != nil || b.count(`SELECT count(*) FROM outbox WHERE message_id = 2`) != 1 {
 		t.Errorf("what is due was not released, %v", err)
 	}
 }

@@ -5,7 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/links"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/messages/submission"
@@ -15,16 +19,16 @@ import (
 
 // newSecondBench returns a bench whose carrier has a serving second carrier, leo, and
 // leo's worker.
-func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker) {
+func newSecondBench(t *testing.T, change ...func(*setup.Carrier)) (*bench, *links.Worker) {
 	t.Helper()
-	first := func(c *Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
-	b := newBench(t, append([]func(*Carrier){first}, change...)...)
-	leo := Carrier{Name: "leo", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []Link{{Options: smpp.Options{Name: "leo-1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
-	if err := b.d.Reload([]Carrier{*b.d.running()[0].config(), leo}); err != nil {
+	first := func(c *setup.Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
+	b := newBench(t, append([]func(*setup.Carrier){first}, change...)...)
+	leo := setup.Carrier{Name: "leo", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []setup.Link{{Options: smpp.Options{Name: "leo-1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
+	if err := b.d.Reload([]setup.Carrier{*b.d.core.Running()[0].Config(), leo}); err != nil {
 		t.Fatal(err)
 	}
-	at := b.d.running()[1]
-	worker, err := b.d.newWorker(at, &at.config().Links[0])
+	at := b.d.core.Running()[1]
+	worker, err := b.d.newWorker(at, &at.Config().Links[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,40 +41,43 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 var refused = ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
 
 // by settles the results of a message's segments, one by one.
-func (b *bench) by(m *inFlight, fates ...fate) {
+func (b *bench) by(m *core.InFlight, fates ...fate) {
 	b.Helper()
 	for i, f := range fates {
-		b.settle(settlement{results: []result{f(m, i+1)}})
+		b.settle(settling.Settlement{Results: []core.Result{f(m, i+1)}})
 	}
 }
 
 // reported settles receipts.
-func (b *bench) reported(list ...arrival) { b.Helper(); b.settle(settlement{receipts: list}) }
+func (b *bench) reported(list ...settling.Arrival) {
+	b.Helper()
+	b.settle(settling.Settlement{Receipts: list})
+}
 
 var unanswered = ended(smpp.NoAnswer, 0, errors.New("gone"))
 
 // late is the late acceptance of a segment that was given up.
-func late(m *inFlight, segment, total int, id string) lateAnswer {
-	return lateAnswer{link: "l1", messageID: m.msg.ID, segment: segment, total: total, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now()}
+func late(m *core.InFlight, segment, total int, id string) settling.LateAnswer {
+	return settling.LateAnswer{Link: "l1", Whose: m.Msg.ID, Segment: segment, Total: total, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, At: time.Now()}
 }
 
 // again leaves a segment's first copy unanswered, and claims the message for a second one.
-func (b *bench) again(m *inFlight) *inFlight {
+func (b *bench) again(m *core.InFlight) *core.InFlight {
 	b.Helper()
 	b.by(m, unanswered)
 	b.exec(`UPDATE outbox SET due_at = now()`)
-	return b.claim(m.msg.ID, 1)
+	return b.claim(m.Msg.ID, 1)
 }
 
 // afterDeath gives a message back, lets another process submit it and die, and reclaims it.
-func (b *bench) afterDeath(m *inFlight) *inFlight {
+func (b *bench) afterDeath(m *core.InFlight) *core.InFlight {
 	b.Helper()
 	b.by(m, ended(smpp.NotWritten, 0, nil))
 	b.claimedBy(8, m)
-	if err := b.d.free(b.Context()); err != nil {
+	if err := b.d.recovery.Free(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	return b.claim(m.msg.ID, 1)
+	return b.claim(m.Msg.ID, 1)
 }
 
 // TestServes: a carrier serves when one of its links is bound, not paused and not broken, or
@@ -99,7 +106,7 @@ func TestServes(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), c.change); err != nil {
 			t.Fatal(err)
 		}
-		if serves, err := serves(t.Context(), tx, "leo", b.d.opts.DeadAfter); err != nil || serves != c.serves {
+		if serves, err := core.Serves(t.Context(), tx, "leo", b.d.core.Opts.DeadAfter); err != nil || serves != c.serves {
 			t.Errorf("%s: it serves: %t, %v", c.name, serves, err)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
@@ -114,56 +121,56 @@ func TestServes(t *testing.T) {
 func TestSecondCarrier(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
-	plain := *b.s.carrier.config()
+	plain := *b.s.Carrier.Config()
 	for _, c := range []struct {
 		name   string
-		do     func(b *bench, m *inFlight)
+		do     func(b *bench, m *core.InFlight)
 		sentOn bool
 		reason string // of failure, otherwise
-		change func(*Carrier)
+		change func(*setup.Carrier)
 	}{
-		{name: "refused", sentOn: true, do: func(b *bench, m *inFlight) { b.by(m, refused) }},
+		{name: "refused", sentOn: true, do: func(b *bench, m *core.InFlight) { b.by(m, refused) }},
 		{name: "refused by a status of its own", sentOn: true,
-			change: func(c *Carrier) { c.Classes = map[smpp.Status]smpp.Class{0x401: smpp.ClassUnroutable} },
-			do:     func(b *bench, m *inFlight) { b.by(m, ended(smpp.Rejected, 0x401, nil)) }},
-		{name: "a process died when it submitted it", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) { b.by(b.afterDeath(m), refused) }},
-		{name: "the second does not serve", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			change: func(c *setup.Carrier) { c.Classes = map[smpp.Status]smpp.Class{0x401: smpp.ClassUnroutable} },
+			do:     func(b *bench, m *core.InFlight) { b.by(m, ended(smpp.Rejected, 0x401, nil)) }},
+		{name: "a process died when it submitted it", reason: "ESME_RINVDSTADR", do: func(b *bench, m *core.InFlight) { b.by(b.afterDeath(m), refused) }},
+		{name: "the second does not serve", reason: "ESME_RINVDSTADR", do: func(b *bench, m *core.InFlight) {
 			b.exec(`UPDATE links SET paused = true WHERE carrier = 'leo'`)
 			b.by(m, refused)
 		}},
-		{name: "its sender is not registered with the second", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+		{name: "its sender is not registered with the second", reason: "ESME_RINVDSTADR", do: func(b *bench, m *core.InFlight) {
 			b.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', 'sent' FROM senders`)
 			b.by(m, refused)
 			b.exec(`DELETE FROM sender_carriers`)
 		}},
-		{name: "its time is over", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+		{name: "its time is over", reason: "ESME_RINVDSTADR", do: func(b *bench, m *core.InFlight) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			b.by(m, refused)
 		}},
-		{name: "undelivered", sentOn: true, do: func(b *bench, m *inFlight) {
+		{name: "undelivered", sentOn: true, do: func(b *bench, m *core.InFlight) {
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "undelivered, with its answer", sentOn: true, do: func(b *bench, m *inFlight) {
-			b.settle(settlement{results: []result{accepted("a")(m, 1)}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+		{name: "undelivered, with its answer", sentOn: true, do: func(b *bench, m *core.InFlight) {
+			b.settle(settling.Settlement{Results: []core.Result{accepted("a")(m, 1)}, Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
 		}},
-		{name: "undelivered, ahead of its answer", sentOn: true, do: func(b *bench, m *inFlight) {
+		{name: "undelivered, ahead of its answer", sentOn: true, do: func(b *bench, m *core.InFlight) {
 			b.reported(b.receipt("a", "UNDELIV"))
 			b.by(m, accepted("a"))
 		}},
-		{name: "undelivered late", reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+		{name: "undelivered late", reason: "UNDELIV", do: func(b *bench, m *core.InFlight) {
 			b.by(m, accepted("a"))
 			b.exec(`UPDATE segments SET submitted_at = now() - interval '2 minutes'`)
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "only refusals count", reason: "UNDELIV", change: func(c *Carrier) { c.SecondWithin = 0 }, do: func(b *bench, m *inFlight) {
+		{name: "only refusals count", reason: "UNDELIV", change: func(c *setup.Carrier) { c.SecondWithin = 0 }, do: func(b *bench, m *core.InFlight) {
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
 		// The first copy's answer is late; the second copy is in flight and may arrive.
-		{name: "undelivered, a second copy in flight", reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+		{name: "undelivered, a second copy in flight", reason: "UNDELIV", do: func(b *bench, m *core.InFlight) {
 			second := b.again(m)
-			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}, Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
 			b.by(second, accepted("b"))
 		}},
 	} {
@@ -175,13 +182,13 @@ func TestSecondCarrier(t *testing.T) {
 			if c.change != nil {
 				c.change(&conf)
 			}
-			b.s.carrier.conf.Store(&conf)
+			b.s.Carrier.Conf.Store(&conf)
 			counted := b.metric("intumwa_messages_sent_on_total")
 			m := b.begun(1)
 			expires := b.count(`SELECT extract(epoch FROM expires_at)::bigint FROM outbox`)
 			c.do(b, m)
 			b.clean()
-			status, reason := b.status(m.msg.ID)
+			status, reason := b.status(m.Msg.ID)
 			waits := b.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = o.carrier
 				WHERE o.carrier = 'leo' AND claimed_by IS NULL AND pushed_at IS NULL AND attempts = 0 AND due_at <= now()`)
 			if c.sentOn {
@@ -213,23 +220,23 @@ func TestSecondCarrierAgain(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
 			m := b.begun(1)
-			b.worker.open.Add(1)
-			if err := b.worker.slots.take(t.Context()); err != nil {
+			b.worker.Open.Add(1)
+			if err := b.worker.Slots.Take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			same := b.worker.inHand(m.msg, 1)
-			w := settlement{results: []result{of(m, 1)}}
+			same := inHand(b.worker, m.Msg, 1)
+			w := settling.Settlement{Results: []core.Result{of(m, 1)}}
 			if name != "refused" {
-				w.receipts = []arrival{b.receipt("a", "UNDELIV")}
+				w.Receipts = []settling.Arrival{b.receipt("a", "UNDELIV")}
 			}
 			b.settle(w)
 			if name == "refused" {
-				if claimed, err := b.d.store.outbox.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false); err != nil || len(claimed) != 1 {
+				if claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 7, "leo", []int64{m.Msg.ID}, false); err != nil || len(claimed) != 1 {
 					t.Fatalf("%d claimed, %v", len(claimed), err)
 				}
 			}
-			b.settle(settlement{results: []result{of(same, 1)}, again: true})
-			if status, reason := b.status(m.msg.ID); status != sms.Pending {
+			b.settle(settling.Settlement{Results: []core.Result{of(same, 1)}, Again: true})
+			if status, reason := b.status(m.Msg.ID); status != sms.Pending {
 				t.Errorf("it is %v %q", status, reason)
 			}
 			if n := b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`); n != 1 {
@@ -268,27 +275,27 @@ func TestSecondCarrierDecides(t *testing.T) {
 			first := b.s
 
 			// leo's own second carrier is the first one: it is not tried again.
-			conf := *worker.carrier.config()
+			conf := *worker.Carrier.Config()
 			conf.SecondCarrier, conf.SecondWithin = "lumitel", time.Minute
-			worker.carrier.conf.Store(&conf)
-			var next *inFlight
+			worker.Carrier.Conf.Store(&conf)
+			var next *core.InFlight
 			for range 2 { // temporarily refused and claimed again: it has none of the first carrier's copies
-				claimed, err := b.d.store.outbox.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
+				claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 7, "leo", []int64{m.Msg.ID}, false)
 				if err != nil || len(claimed) != 1 || submission.MayHave(claimed[0].Copies) {
 					t.Fatalf("%+v, %v", claimed, err)
 				}
-				next = worker.inHand(claimed[0], 2)
-				worker.open.Add(1)
+				next = inHand(worker, claimed[0], 2)
+				worker.Open.Add(1)
 				for range 2 {
-					if err := worker.slots.take(t.Context()); err != nil {
+					if err := worker.Slots.Take(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
-				b.d.inFlight.add(next)
+				b.d.core.InFlight.Add(next)
 				if claimed[0].Attempt > 1 {
 					break
 				}
-				b.s = worker.settler
+				b.s = worker.Settler
 				b.by(next, ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil))
 				b.exec(`UPDATE outbox SET due_at = now()`)
 			}
@@ -298,12 +305,12 @@ func TestSecondCarrierDecides(t *testing.T) {
 				r.Link = "leo-1"
 				b.reported(r)
 			}
-			if status, reason := b.status(m.msg.ID); status != c.status || reason != c.reason {
+			if status, reason := b.status(m.Msg.ID); status != c.status || reason != c.reason {
 				t.Errorf("it is %v %q, want %v %q", status, reason, c.status, c.reason)
 			}
 			b.s = first
 			b.reported(b.receipt("a", "DELIVRD")) // a later receipt of the first carrier
-			if status, reason := b.status(m.msg.ID); status != c.status || reason != c.reason {
+			if status, reason := b.status(m.Msg.ID); status != c.status || reason != c.reason {
 				t.Errorf("by the first one's word it is %v %q, want %v %q", status, reason, c.status, c.reason)
 			}
 			if n := b.count(`SELECT count(*) FROM receipts WHERE outcome = 'contradiction'`); n != 1 {
@@ -319,7 +326,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'send' AND ref = (SELECT ulid FROM messages)`); n != 1 {
 				t.Errorf("it was charged %d times", n)
 			}
-			h, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
+			h, err := b.d.core.Store.Lookup.HistoryOf(t.Context(), m.Msg.ID)
 			if err != nil || h.Second == nil || h.Second.From != "lumitel" || h.Second.To != "leo" || h.Second.Reason != "UNDELIV" {
 				t.Errorf("its history: %+v, %v", h.Second, err)
 			}
@@ -337,13 +344,13 @@ func TestSecondCarrierDecides(t *testing.T) {
 }
 
 // claimedBy lets another process claim a message and submit it.
-func (b *bench) claimedBy(dispatcher int64, m *inFlight) {
+func (b *bench) claimedBy(dispatcher int64, m *core.InFlight) {
 	b.Helper()
-	claimed, err := b.d.store.outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
+	claimed, err := b.d.core.Store.Outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.Msg.ID}, b.s.Carrier.Config().Marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	if begun, err := b.d.store.outbox.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
+	if begun, err := b.d.core.Store.Outbox.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
 		b.Fatalf("%v begun, %v", begun, err)
 	}
 }

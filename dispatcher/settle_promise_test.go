@@ -13,7 +13,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
@@ -25,20 +29,20 @@ import (
 func (b *bench) beside(id int64) *bench {
 	b.Helper()
 	other := &bench{T: b.T, pool: b.pool, reg: prometheus.NewRegistry()}
-	var carriers []Carrier
-	for _, c := range b.d.running() {
-		carriers = append(carriers, *c.config())
+	var carriers []setup.Carrier
+	for _, c := range b.d.core.Running() {
+		carriers = append(carriers, *c.Config())
 	}
 	var err error
-	if other.d, err = New(b.pool, b.pool, b.d.queue, b.d.webhooks, Options{Carriers: carriers, Metrics: other.reg}); err != nil {
+	if other.d, err = New(b.pool, b.pool, b.d.core.Queue, b.d.core.Webhooks, setup.Options{Carriers: carriers, Metrics: other.reg}); err != nil {
 		b.Fatal(err)
 	}
-	other.d.member.id.Store(id)
-	at := other.d.running()[0]
-	if other.worker, err = other.d.newWorker(at, &at.config().Links[0]); err != nil {
+	other.d.member.ID.Store(id)
+	at := other.d.core.Running()[0]
+	if other.worker, err = other.d.newWorker(at, &at.Config().Links[0]); err != nil {
 		b.Fatal(err)
 	}
-	other.s = other.d.settlers[at.name]
+	other.s = other.d.settlers[at.Name]
 	return other
 }
 
@@ -61,18 +65,18 @@ type play struct {
 // process is a settling process. Its lot is what it has received and not settled yet.
 type process struct {
 	*bench
-	lot    settlement
+	lot    settling.Settlement
 	settle []func() // updates of copies when the lot is committed
 	hand   []*attemptInHand
 
 	prefetched *attemptInHand // claimed and not begun
 }
 
-func (at *process) policy() Ambiguous { return at.s.carrier.config().OnAmbiguous }
+func (at *process) policy() setup.Ambiguous { return at.s.Carrier.Config().OnAmbiguous }
 
 // attemptInHand is a process's attempt, with its copies in flight.
 type attemptInHand struct {
-	m      *inFlight
+	m      *core.InFlight
 	copies []*writtenCopy
 }
 
@@ -80,7 +84,7 @@ type attemptInHand struct {
 type writtenCopy struct {
 	segment  int
 	of       *process
-	m        *inFlight
+	m        *core.InFlight
 	id       string // from the carrier; "": it never answers
 	givenUp  bool   // the link no longer waits for its answer, which may come late
 	answered bool   // its answer or end was received; it may be in a lot
@@ -115,16 +119,16 @@ func (p *play) process() *process {
 func (p *play) claim() {
 	at := p.process()
 	at.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, p.id)
-	claimed, err := at.d.store.outbox.Claim(at.Context(), at.d.member.id.Load(), "lumitel", []int64{p.id}, at.s.carrier.config().marks())
+	claimed, err := at.d.core.Store.Outbox.Claim(at.Context(), at.d.member.ID.Load(), "lumitel", []int64{p.id}, at.s.Carrier.Config().Marks())
 	if err != nil {
 		p.Fatal(err)
 	}
 	if len(claimed) == 0 {
 		return
 	}
-	m := at.worker.attempt(claimed[0])
-	at.worker.open.Add(1)
-	at.d.inFlight.add(m)
+	m := at.worker.Attempt(claimed[0])
+	at.worker.Open.Add(1)
+	at.d.core.InFlight.Add(m)
 	if at.prefetched != nil {
 		p.Fatal("it is claimed twice")
 	}
@@ -137,7 +141,7 @@ func (p *play) claim() {
 func (p *play) begin(at *process) {
 	hand := at.prefetched
 	at.prefetched = nil
-	begun, err := at.d.store.outbox.Begin(at.Context(), at.d.member.id.Load(), []messages.Claim{hand.m.msg.Claim()})
+	begun, err := at.d.core.Store.Outbox.Begin(at.Context(), at.d.member.ID.Load(), []messages.Claim{hand.m.Msg.Claim()})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -147,20 +151,20 @@ func (p *play) begin(at *process) {
 	}
 	m, policy, e := hand.m, at.policy(), submission.Event(submission.NotWritten{})
 	for n := 1; n <= p.segments; n++ {
-		switch state := submission.StateOf(n, p.segments, m.msg.Copies); {
-		case state == submission.Unanswered && policy == AmbiguousFail:
+		switch state := submission.StateOf(n, p.segments, m.Msg.Copies); {
+		case state == submission.Unanswered && policy == setup.AmbiguousFail:
 			e = submission.NoAnswer{}
 		case state.MayWrite(policy):
 			hand.copies = append(hand.copies, &writtenCopy{segment: n, of: at, m: m})
 		}
 	}
-	if m.open = len(hand.copies); m.open == 0 || e == submission.Event(submission.NoAnswer{}) { // as linkWorker.begin
-		m.open = 1
-		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, at: time.Now(), event: e})
+	if m.Open = len(hand.copies); m.Open == 0 || e == submission.Event(submission.NoAnswer{}) { // as links.Worker.Begin
+		m.Open = 1
+		at.lot.Results = append(at.lot.Results, core.Result{Message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, At: time.Now(), Event: e})
 		return
 	}
 	for _, c := range hand.copies {
-		if policy != AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool {
+		if policy != setup.AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool {
 			return before.segment == c.segment && before.mayHave() && !before.overruled
 		}) {
 			p.Fatalf("segment %d is sent again, and the carrier may have it", c.segment)
@@ -171,8 +175,8 @@ func (p *play) begin(at *process) {
 
 // drop forgets an attempt without submitted segments.
 func (at *process) drop(hand *attemptInHand) {
-	at.d.inFlight.remove(hand.m)
-	at.worker.open.Done()
+	at.d.core.InFlight.Remove(hand.m)
+	at.worker.Open.Done()
 }
 
 // hears puts the end of a copy's wait into the lot of its process.
@@ -194,8 +198,8 @@ func (p *play) hears() {
 		c.answered, f = true, ended(smpp.NotWritten, 0, smpp.ErrNotBound)
 	}
 	r := f(c.m, c.segment)
-	r.slot = false
-	c.of.lot.results = append(c.of.lot.results, r)
+	r.Slot = false
+	c.of.lot.Results = append(c.of.lot.Results, r)
 	if c.answered && c.id == "" {
 		c.of.settle = append(c.of.settle, func() { c.gone = true })
 	}
@@ -211,13 +215,13 @@ func (p *play) hearsLate() {
 	c := one(p, "late", p.copies, (*writtenCopy).overdue)
 	c.answered = true
 	if rapid.IntRange(0, 4).Draw(p.T, "late answer") == 0 {
-		c.of.lot.late = append(c.of.lot.late, throttledLate(c.m, c.segment, p.segments))
+		c.of.lot.Late = append(c.of.lot.Late, throttledLate(c.m, c.segment, p.segments))
 		c.of.settle = append(c.of.settle, func() { c.gone = true })
 		return
 	}
 	c.id = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c))
 	c.delivered = c.delivered || p.confirmed
-	c.of.lot.late = append(c.of.lot.late, late(c.m, c.segment, p.segments, c.id))
+	c.of.lot.Late = append(c.of.lot.Late, late(c.m, c.segment, p.segments, c.id))
 }
 
 // hearsReceipt puts the receipt of an accepted copy into either lot.
@@ -227,10 +231,10 @@ func (p *play) hearsReceipt() {
 	at := p.process()
 	if often := rapid.IntRange(0, 9).Draw(p.T, "state"); often == 0 || !p.second && often < 7 {
 		c.delivered = true
-		at.lot.receipts = append(at.lot.receipts, at.receipt(c.id, "DELIVRD"))
+		at.lot.Receipts = append(at.lot.Receipts, at.receipt(c.id, "DELIVRD"))
 		return
 	}
-	at.lot.receipts = append(at.lot.receipts, at.receipt(c.id, submission.Undeliv))
+	at.lot.Receipts = append(at.lot.Receipts, at.receipt(c.id, submission.Undeliv))
 	at.settle = append(at.settle, func() { c.gone = true })
 }
 
@@ -246,23 +250,23 @@ func (p *play) hearsEcho() {
 	}
 	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.copies, c)), state), profile.Reference(p.id, c.segment)
 	a.Reference, a.Number = &ref, string(p.number)
-	at.lot.receipts = append(at.lot.receipts, a)
+	at.lot.Receipts = append(at.lot.Receipts, a)
 }
 
 // settles lets a process commit its lot, perhaps without an answer, and then again.
 func (p *play) settles(at *process) {
-	if at.lot.size() == 0 {
+	if at.lot.Size() == 0 {
 		return
 	}
 	lot, known := at.lot, at.settle
-	at.lot, at.settle = settlement{}, nil
+	at.lot, at.settle = settling.Settlement{}, nil
 	before := p.isSentOn()
 	if rapid.IntRange(0, 9).Draw(p.T, "COMMIT unanswered") == 0 {
 		p.commitsUnheard(at, lot)
-		lot.receipts, lot.again = nil, true
+		lot.Receipts, lot.Again = nil, true
 	}
-	if lot.size() > 0 {
-		if err := at.s.commit(lot); err != nil {
+	if lot.Size() > 0 {
+		if err := at.s.Commit(lot); err != nil {
 			p.Fatal(err)
 		}
 	}
@@ -279,30 +283,30 @@ func (p *play) settles(at *process) {
 }
 
 // commitsUnheard commits a settlement whose answer the process never gets: its memory stays unchanged.
-func (p *play) commitsUnheard(at *process, lot settlement) {
+func (p *play) commitsUnheard(at *process, lot settling.Settlement) {
 	type memory struct {
 		open    int
 		results []submission.Result
 		listed  bool
 	}
-	was, settled := map[*inFlight]memory{}, map[*inFlight]int{}
-	for _, r := range lot.results {
-		m := r.message
+	was, settled := map[*core.InFlight]memory{}, map[*core.InFlight]int{}
+	for _, r := range lot.Results {
+		m := r.Message
 		settled[m]++
-		was[m] = memory{m.open, m.results, at.d.inFlight.get(p.id) == m}
+		was[m] = memory{m.Open, m.Results, at.d.core.InFlight.Get(p.id) == m}
 	}
 	for m := range was {
-		m.unsettled.Add(1) // it may end here, and once more
+		m.Unsettled.Add(1) // it may end here, and once more
 	}
-	if err := at.s.commit(lot); err != nil {
+	if err := at.s.Commit(lot); err != nil {
 		p.Fatal(err)
 	}
 	for m, before := range was {
 		if settled[m] < before.open { // it goes on
-			m.unsettled.Done()
+			m.Unsettled.Done()
 		}
-		if m.open, m.results = before.open, before.results; before.listed {
-			at.d.inFlight.add(m)
+		if m.Open, m.Results = before.open, before.results; before.listed {
+			at.d.core.InFlight.Add(m)
 		}
 	}
 }
@@ -310,7 +314,7 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 // cancels lets the customer cancel the message. That stops it only if no carrier may have any of it.
 func (p *play) cancels() {
 	at := p.process()
-	done, err := Cancel(at.Context(), at.pool, at.d.carrying.messages, at.d.webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
+	done, err := settling.Cancel(at.Context(), at.pool, at.d.core.Carrying.Messages, at.d.core.Webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -328,12 +332,12 @@ func (p *play) handsOver() {
 	if p.handedOver { // under another policy, perhaps
 		return
 	}
-	if _, _, err := at.d.store.rerouting.Reroute(at.Context(), "lumitel", rerouting.To{Carrier: "onatel"}, messages.LaneSingle, 0, 1000, at.policy()); err != nil {
+	if _, _, err := at.d.core.Store.Rerouting.Reroute(at.Context(), "lumitel", rerouting.To{Carrier: "onatel"}, messages.LaneSingle, 0, 1000, at.policy()); err != nil {
 		p.Fatal(err)
 	}
 	p.handedOver = at.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'onatel'`, p.id) > 0
 	for n, c := range p.copies {
-		if p.handedOver && c.mayHave() && (at.policy() != AmbiguousResend || c.id != "" && at.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND carrier_id = $2`, p.id, c.id) > 0) {
+		if p.handedOver && c.mayHave() && (at.policy() != setup.AmbiguousResend || c.id != "" && at.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND carrier_id = $2`, p.id, c.id) > 0) {
 			p.Fatalf("it is handed over, and the carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
 		}
 	}
@@ -342,7 +346,7 @@ func (p *play) handsOver() {
 // overrules lets an operator send the unanswered segments again.
 func (p *play) overrules() {
 	at := p.process()
-	sent, err := SendUnanswered(at.Context(), at.pool, at.d.carrying.messages, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
+	sent, err := recovery.SendUnanswered(at.Context(), at.pool, at.d.core.Carrying.Messages, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -360,26 +364,26 @@ func (p *play) isSentOn() bool {
 func (p *play) dies() {
 	i := rapid.IntRange(0, 1).Draw(p.T, "who dies")
 	at, other := p.processes[i], p.processes[1-i]
-	at.exec(`DELETE FROM dispatchers WHERE id = $1`, at.d.member.id.Load())
+	at.exec(`DELETE FROM dispatchers WHERE id = $1`, at.d.member.ID.Load())
 	if at.prefetched != nil { // giving it back would change nothing
 		at.drop(at.prefetched)
 		at.prefetched = nil
 	}
-	if err := other.d.free(other.Context()); err != nil {
+	if err := other.d.recovery.Free(other.Context()); err != nil {
 		p.Fatal(err)
 	}
 	if p.yes("it is dead") {
-		at.lot, at.settle, at.hand = settlement{}, nil, nil
-		at.d.inFlight = newInFlightMessages()
+		at.lot, at.settle, at.hand = settling.Settlement{}, nil, nil
+		at.d.core.InFlight = core.NewInFlightMessages()
 	}
 	*p.names++
-	at.d.member.id.Store(*p.names)
+	at.d.member.ID.Store(*p.names)
 	at.registered()
 }
 
 // registered inserts a process's row.
 func (at *process) registered() {
-	at.exec(`INSERT INTO dispatchers (id, name) VALUES ($1, 'x')`, at.d.member.id.Load())
+	at.exec(`INSERT INTO dispatchers (id, name) VALUES ($1, 'x')`, at.d.member.ID.Load())
 }
 
 // TestSettlingPromises: with any answers to two processes, in any order and lots, with either process dying or taken for
@@ -405,24 +409,24 @@ func TestSettlingPromises(t *testing.T) {
 		p := &play{T: rt, processes: processes, names: &names, segments: rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3}).Draw(rt, "segments"),
 			confirmed: rapid.IntRange(0, 5).Draw(rt, "confirm: submit") == 0,
 			second:    rapid.IntRange(0, 2).Draw(rt, "second") > 0}
-		policies := []Ambiguous{AmbiguousResend, AmbiguousResend, AmbiguousResend, AmbiguousHold, AmbiguousFail}
+		policies := []setup.Ambiguous{setup.AmbiguousResend, setup.AmbiguousResend, setup.AmbiguousResend, setup.AmbiguousHold, setup.AmbiguousFail}
 		policy := rapid.SampledFrom(policies).Draw(rt, "policy")
 		for _, at := range processes {
-			conf := *at.s.carrier.config()
-			conf.OnAmbiguous, conf.SecondCarrier, conf.Confirm = policy, "", ConfirmByReceipt
+			conf := *at.s.Carrier.Config()
+			conf.OnAmbiguous, conf.SecondCarrier, conf.Confirm = policy, "", setup.ConfirmByReceipt
 			if p.confirmed {
-				conf.Confirm = ConfirmBySubmit
+				conf.Confirm = setup.ConfirmBySubmit
 			}
 			if p.second {
 				conf.SecondCarrier = "leo"
 			}
-			at.s.carrier.conf.Store(&conf)
-			at.lot, at.settle, at.hand, at.prefetched = settlement{}, nil, nil, nil
+			at.s.Carrier.Conf.Store(&conf)
+			at.lot, at.settle, at.hand, at.prefetched = settling.Settlement{}, nil, nil, nil
 		}
 		b.n++
 		p.number = sms.Number(fmt.Sprintf("+25761%06d", b.n%1_000_000))
 		if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
-			ids, err := b.d.store.messages.Insert(t.Context(), tx, []*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
+			ids, err := b.d.core.Store.Messages.Insert(t.Context(), tx, []*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
 				Sender: "DEMO", Body: strings.Repeat("Amahoro. ", 20*p.segments-10), Segments: p.segments, Carrier: "lumitel", Validity: time.Hour}})
 			if err == nil {
 				p.id = ids[0]
@@ -447,7 +451,7 @@ func TestSettlingPromises(t *testing.T) {
 				}
 			}
 			for _, at := range processes {
-				if at.lot.size() > 0 {
+				if at.lot.Size() > 0 {
 					add(func() { p.settles(at) }, 2)
 				}
 				if at.prefetched != nil {
@@ -461,14 +465,14 @@ func TestSettlingPromises(t *testing.T) {
 				steps = []func(){p.cancels}
 			case rare < 6:
 				steps = []func(){p.handsOver}
-			case rare < 9 && slices.ContainsFunc(processes[:], func(at *process) bool { return at.policy() == AmbiguousHold }):
+			case rare < 9 && slices.ContainsFunc(processes[:], func(at *process) bool { return at.policy() == setup.AmbiguousHold }):
 				steps = []func(){p.overrules}
 			case rare < 12:
 				steps = []func(){func() { // another setting, at one process or both
 					policy := rapid.SampledFrom(policies).Draw(rt, "another policy")
 					for _, at := range processes {
 						if p.yes("reload") {
-							at.configure(func(c *Carrier) { c.OnAmbiguous = policy })
+							at.configure(func(c *setup.Carrier) { c.OnAmbiguous = policy })
 						}
 					}
 				}}
@@ -504,7 +508,7 @@ func TestSettlingPromises(t *testing.T) {
 	b.exec(`DELETE FROM dispatchers WHERE id <> 1000000`)
 	b.exec(`UPDATE outbox SET expires_at = now()`)
 	b.exec(`UPDATE messages SET created_at = created_at - interval '30 days'`)
-	for _, end := range []func(context.Context) error{b.d.free, b.d.findStranded, b.d.walkOutbox, b.d.overdue} {
+	for _, end := range []func(context.Context) error{b.d.recovery.Free, b.d.recovery.FindStranded, b.d.recovery.WalkOutbox, b.d.housekeeping.Overdue} {
 		if err := end(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/billing"
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/links"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -32,18 +36,18 @@ type bench struct {
 	*testing.T
 	pool   *pgxpool.Pool
 	d      *Dispatcher
-	worker *linkWorker
-	s      *settler
+	worker *links.Worker
+	s      *settling.Settler
 	n      int
 	reg    *prometheus.Registry
 }
 
-func newBench(t *testing.T, change ...func(*Carrier)) *bench {
+func newBench(t *testing.T, change ...func(*setup.Carrier)) *bench {
 	t.Helper()
 	return newBenchAt(t, testenv.Database(t), change...)
 }
 
-func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
+func newBenchAt(t *testing.T, url string, change ...func(*setup.Carrier)) *bench {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), url, postgres.Options{BatchUpdates: true})
 	if err != nil {
@@ -52,20 +56,20 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 	t.Cleanup(pool.Close)
 	testenv.Companies(t, pool, 2)
 	rdb, prefix := testenv.Redis(t)
-	conf := Carrier{Name: "lumitel", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []Link{{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
+	conf := setup.Carrier{Name: "lumitel", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []setup.Link{{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
 	for _, c := range change {
 		c(&conf)
 	}
 	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true})
 	reg := prometheus.NewRegistry()
-	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), hooks, Options{Carriers: []Carrier{conf}, Metrics: reg})
+	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), hooks, setup.Options{Carriers: []setup.Carrier{conf}, Metrics: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.member.id.Store(7)
+	d.member.ID.Store(7)
 	b := &bench{T: t, pool: pool, d: d, reg: reg}
-	at := d.running()[0]
-	b.s = b.d.settlers[at.name]
+	at := d.core.Running()[0]
+	b.s = b.d.settlers[at.Name]
 	b.work()
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := billing.Open(t.Context(), tx, 1); err != nil {
@@ -86,7 +90,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 func (b *bench) work() {
 	b.Helper()
 	var err error
-	if b.worker, err = b.d.newWorker(b.s.carrier, &b.s.carrier.config().Links[0]); err != nil {
+	if b.worker, err = b.d.newWorker(b.s.Carrier, &b.s.Carrier.Config().Links[0]); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -99,10 +103,10 @@ func (b *bench) in(t *testing.T) *bench {
 }
 
 // configure changes the carrier's configuration.
-func (b *bench) configure(change func(*Carrier)) {
-	conf := *b.s.carrier.config()
+func (b *bench) configure(change func(*setup.Carrier)) {
+	conf := *b.s.Carrier.Config()
 	change(&conf)
-	b.s.carrier.conf.Store(&conf)
+	b.s.Carrier.Conf.Store(&conf)
 }
 
 // cleared deletes every message, so that a table's next case can count rows and reuse
@@ -112,11 +116,11 @@ func (b *bench) cleared() {
 	b.work()
 	b.exec(`DELETE FROM outbox; DELETE FROM segments; DELETE FROM receipts; DELETE FROM inbound; DELETE FROM sent_on;
 		DELETE FROM webhook_deliveries; DELETE FROM messages`)
-	b.d.inFlight = newInFlightMessages()
+	b.d.core.InFlight = core.NewInFlightMessages()
 }
 
 // begun returns a message with all segments in flight: claimed, with its slots taken.
-func (b *bench) begun(segments int) *inFlight {
+func (b *bench) begun(segments int) *core.InFlight {
 	b.Helper()
 	b.n++
 	m := &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: sms.Number(fmt.Sprintf("+25761%06d", b.n)), Sender: "DEMO",
@@ -126,7 +130,7 @@ func (b *bench) begun(segments int) *inFlight {
 		if _, err := billing.ChargeAll(b.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: int64(max(segments, 1)), Ref: m.ULID}}, time.Second); err != nil {
 			return err
 		}
-		ids, err = b.d.store.messages.Insert(b.Context(), tx, []*messages.Message{m})
+		ids, err = b.d.core.Store.Messages.Insert(b.Context(), tx, []*messages.Message{m})
 		return err
 	}); err != nil {
 		b.Fatal(err)
@@ -135,63 +139,63 @@ func (b *bench) begun(segments int) *inFlight {
 }
 
 // inHand returns a claimed message with that many segments in flight.
-func (w *linkWorker) inHand(m *outbox.Claimed, segments int) *inFlight {
-	one := w.attempt(m)
-	one.total, one.open = segments, segments
+func inHand(w *links.Worker, m *outbox.Claimed, segments int) *core.InFlight {
+	one := w.Attempt(m)
+	one.Total, one.Open = segments, segments
 	return one
 }
 
 // states returns the states of a claimed message's segments.
-func (m *inFlight) states() (states []submission.State) {
-	for n := 1; n <= m.msg.Segments; n++ {
-		states = append(states, submission.StateOf(n, m.msg.Segments, m.msg.Copies))
+func states(m *core.InFlight) (states []submission.State) {
+	for n := 1; n <= m.Msg.Segments; n++ {
+		states = append(states, submission.StateOf(n, m.Msg.Segments, m.Msg.Copies))
 	}
 	return states
 }
 
-func (b *bench) claim(id int64, segments int) *inFlight {
+func (b *bench) claim(id int64, segments int) *core.InFlight {
 	b.Helper()
-	claimed, err := b.d.store.outbox.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.carrier.config().marks())
+	claimed, err := b.d.core.Store.Outbox.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.Carrier.Config().Marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	b.worker.open.Add(1)
+	b.worker.Open.Add(1)
 	for range segments {
-		if err := b.worker.slots.take(b.Context()); err != nil {
+		if err := b.worker.Slots.Take(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
-	m := b.worker.inHand(claimed[0], segments)
-	b.d.inFlight.add(m)
+	m := inHand(b.worker, claimed[0], segments)
+	b.d.core.InFlight.Add(m)
 	return m
 }
 
 // fate makes the result of one segment.
-type fate func(m *inFlight, segment int) result
+type fate func(m *core.InFlight, segment int) core.Result
 
 func accepted(id string) fate {
-	return func(m *inFlight, segment int) result {
-		return result{message: m, segment: segment, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now(), slot: true}
+	return func(m *core.InFlight, segment int) core.Result {
+		return core.Result{Message: m, Segment: segment, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, At: time.Now(), Slot: true}
 	}
 }
 
 func ended(outcome smpp.Outcome, status smpp.Status, err error) fate {
-	return func(m *inFlight, segment int) result {
-		return result{message: m, segment: segment, Result: smpp.Result{Outcome: outcome, Status: status, Err: err}, at: time.Now(), slot: true}
+	return func(m *core.InFlight, segment int) core.Result {
+		return core.Result{Message: m, Segment: segment, Result: smpp.Result{Outcome: outcome, Status: status, Err: err}, At: time.Now(), Slot: true}
 	}
 }
 
-func (b *bench) settle(w settlement) {
+func (b *bench) settle(w settling.Settlement) {
 	b.Helper()
-	if err := b.s.commit(w); err != nil {
+	if err := b.s.Commit(w); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *bench) receipt(key, state string) arrival {
-	status, final := b.s.carrier.config().Meaning(state)
-	return arrival{Receipt: receipts.Receipt{Link: "l1", CarrierID: key, State: state,
-		Status: status, Final: final, At: time.Now()}, pdu: &smpp.Delivery{}}
+func (b *bench) receipt(key, state string) settling.Arrival {
+	status, final := b.s.Carrier.Config().Meaning(state)
+	return settling.Arrival{Receipt: receipts.Receipt{Link: "l1", CarrierID: key, State: state,
+		Status: status, Final: final, At: time.Now()}, PDU: &smpp.Delivery{}}
 }
 
 func (b *bench) status(id int64) (status sms.Status, reason string) {
@@ -232,7 +236,7 @@ func (b *bench) metric(name string) (sum float64) {
 func (b *bench) clean() {
 	b.Helper()
 	done := make(chan struct{})
-	go func() { b.worker.open.Wait(); close(done) }()
+	go func() { b.worker.Open.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
@@ -252,9 +256,7 @@ func until(t testing.TB, what string, condition func() bool) {
 }
 
 func (b *bench) free() int {
-	b.worker.slots.mu.Lock()
-	defer b.worker.slots.mu.Unlock()
-	return b.worker.slots.free
+	return b.worker.Slots.Left()
 }
 
 // TestSettle: a message's outcome from the fates of its segments, settled together
@@ -272,22 +274,22 @@ func TestSettle(t *testing.T) {
 	gone := errors.New("connection lost")
 	cases := []struct {
 		name   string
-		on     Ambiguous
-		by     Confirm
+		on     setup.Ambiguous
+		by     setup.Confirm
 		fates  []fate
 		result outcome
 	}{
 		{"accepted", 0, 0, []fate{accepted("a")}, outcome{segments: 1}},
-		{"confirmed by the acceptance", 0, ConfirmBySubmit, []fate{accepted("a"), accepted("b")}, outcome{status: sms.Sent, segments: 2}},
+		{"confirmed by the acceptance", 0, setup.ConfirmBySubmit, []fate{accepted("a"), accepted("b")}, outcome{status: sms.Sent, segments: 2}},
 		{"refused for good", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)}, outcome{status: sms.Failed, reason: "ESME_RINVDSTADR"}},
 		{"throttled", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusThrottled, nil)}, outcome{waits: true, attempt: 1, delay: time.Second}},
 		{"a setting of ours", 0, 0, []fate{ended(smpp.Rejected, 0x48, nil)}, outcome{waits: true, attempt: 1, delay: time.Second}},
 		{"not written", 0, 0, []fate{ended(smpp.NotWritten, 0, smpp.ErrNotBound)}, outcome{waits: true}},
 		{"cannot be written", 0, 0, []fate{ended(smpp.NotWritten, 0, &smpp.FieldError{Field: "source_addr", Problem: "is odd"})},
 			outcome{status: sms.Failed, reason: "smpp: source_addr is odd"}},
-		{"unanswered, sent again", AmbiguousResend, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{waits: true, attempt: 1, delay: ambiguousDelay, segments: 1}},
-		{"unanswered, held", AmbiguousHold, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{segments: 1}},
-		{"unanswered, given up", AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{status: sms.Failed, reason: "no_answer", segments: 1}},
+		{"unanswered, sent again", setup.AmbiguousResend, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{waits: true, attempt: 1, delay: setup.AmbiguousDelay, segments: 1}},
+		{"unanswered, held", setup.AmbiguousHold, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{segments: 1}},
+		{"unanswered, given up", setup.AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{status: sms.Failed, reason: "no_answer", segments: 1}},
 		{"half of it throttled", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil)},
 			outcome{waits: true, attempt: 1, delay: time.Second, segments: 1}},
 		// The attempt counts although the rest was never written. The next claim
@@ -302,26 +304,26 @@ func TestSettle(t *testing.T) {
 			b := b.in(t)
 			for _, together := range []bool{true, false} {
 				b.cleared()
-				b.configure(func(conf *Carrier) { conf.OnAmbiguous, conf.Confirm = c.on, c.by })
+				b.configure(func(conf *setup.Carrier) { conf.OnAmbiguous, conf.Confirm = c.on, c.by })
 				m := b.begun(len(c.fates))
-				var w settlement
+				var w settling.Settlement
 				for i, f := range c.fates {
-					w.results = append(w.results, f(m, i+1))
+					w.Results = append(w.Results, f(m, i+1))
 				}
 				before := time.Now()
 				if together {
 					b.settle(w)
 				} else {
-					for _, r := range w.results {
-						b.settle(settlement{results: []result{r}})
+					for _, r := range w.Results {
+						b.settle(settling.Settlement{Results: []core.Result{r}})
 					}
 				}
 				after := time.Now()
 				b.clean()
 				var got outcome
-				got.status, got.reason = b.status(m.msg.ID)
-				got.segments = b.count(`SELECT count(*) FROM segments WHERE message_id = $1`, m.msg.ID)
-				rest, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
+				got.status, got.reason = b.status(m.Msg.ID)
+				got.segments = b.count(`SELECT count(*) FROM segments WHERE message_id = $1`, m.Msg.ID)
+				rest, err := b.d.core.Store.Lookup.HistoryOf(t.Context(), m.Msg.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -355,13 +357,13 @@ func TestResumed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.begun(3)
-	b.settle(settlement{results: []result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
-	m = b.claim(m.msg.ID, 2)
-	if got := m.states(); !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting, submission.Waiting}) {
+	b.settle(settling.Settlement{Results: []core.Result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
+	m = b.claim(m.Msg.ID, 2)
+	if got := states(m); !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting, submission.Waiting}) {
 		t.Errorf("%v, want the first accepted", got)
 	}
-	b.settle(settlement{results: []result{accepted("b")(m, 2), accepted("c")(m, 3)}, receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
-	if status, _ := b.status(m.msg.ID); status != sms.Sent {
+	b.settle(settling.Settlement{Results: []core.Result{accepted("b")(m, 2), accepted("c")(m, 3)}, Receipts: []settling.Arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
+	if status, _ := b.status(m.Msg.ID); status != sms.Sent {
 		t.Errorf("it is %v", status)
 	}
 	b.clean()
@@ -373,17 +375,17 @@ func TestPoison(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.exec(`ALTER TABLE segments ADD CHECK (key <> 'poison'); ALTER TABLE receipts ADD CHECK (key <> 'poison')`)
-	good, bad := []*inFlight{b.begun(1), b.begun(1)}, b.begun(1)
+	good, bad := []*core.InFlight{b.begun(1), b.begun(1)}, b.begun(1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.s.settle(t.Context(), settlement{
-			results:  []result{accepted("a")(good[0], 1), accepted("poison")(bad, 1), accepted("b")(good[1], 1)},
-			receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("poison", "DELIVRD"), b.receipt("b", "DELIVRD")},
+		b.s.Settle(t.Context(), settling.Settlement{
+			Results:  []core.Result{accepted("a")(good[0], 1), accepted("poison")(bad, 1), accepted("b")(good[1], 1)},
+			Receipts: []settling.Arrival{b.receipt("a", "DELIVRD"), b.receipt("poison", "DELIVRD"), b.receipt("b", "DELIVRD")},
 		})
 		alone := b.begun(1)
-		b.s.settle(t.Context(), settlement{results: []result{accepted("poison")(alone, 1)}})
-		b.s.settle(t.Context(), settlement{receipts: []arrival{b.receipt("poison", "UNDELIV")}})
+		b.s.Settle(t.Context(), settling.Settlement{Results: []core.Result{accepted("poison")(alone, 1)}})
+		b.s.Settle(t.Context(), settling.Settlement{Receipts: []settling.Arrival{b.receipt("poison", "UNDELIV")}})
 	}()
 	select {
 	case <-done:
@@ -391,8 +393,8 @@ func TestPoison(t *testing.T) {
 		t.Fatal("the settler is stuck")
 	}
 	for _, m := range good {
-		if status, _ := b.status(m.msg.ID); status != sms.Sent {
-			t.Errorf("message %d is %v", m.msg.ID, status)
+		if status, _ := b.status(m.Msg.ID); status != sms.Sent {
+			t.Errorf("message %d is %v", m.Msg.ID, status)
 		}
 	}
 	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '!%'`); n != 2 || b.count(`SELECT count(*) FROM outbox`) != 0 {
@@ -409,17 +411,13 @@ func TestDatabaseAway(t *testing.T) {
 	b.exec(`ALTER TABLE segments RENAME TO away`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); b.s.run(ctx) }()
-	b.s.take(accepted("a")(first, 1))
-	b.s.receive(b.receipt("a", "DELIVRD"))
-	taken := func() bool {
-		b.s.mu.Lock()
-		defer b.s.mu.Unlock()
-		return len(b.s.results)+len(b.s.receipts) == 0
-	}
+	go func() { defer close(done); b.s.Run(ctx) }()
+	b.s.Take(accepted("a")(first, 1))
+	b.s.Receive(b.receipt("a", "DELIVRD"))
+	taken := func() bool { return b.s.Waiting() == 0 }
 	until(t, "both are tried", taken)
-	b.s.take(accepted("b")(second, 1))
-	b.s.putBack([]messages.Claim{{MessageID: 999}})
+	b.s.Take(accepted("b")(second, 1))
+	b.s.PutBack([]messages.Claim{{MessageID: 999}})
 	if free := b.free(); free != 8 {
 		t.Errorf("%d slots are free while nothing could be written, want 8", free)
 	}
@@ -440,8 +438,8 @@ func TestEndWithoutDatabase(t *testing.T) {
 	b.pool.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); b.s.run(ctx) }()
-	b.s.take(accepted("a")(m, 1))
+	go func() { defer close(done); b.s.Run(ctx) }()
+	b.s.Take(accepted("a")(m, 1))
 	cancel()
 	select {
 	case <-done:
@@ -457,19 +455,19 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	never, half := b.begun(2), b.begun(2)
-	b.settle(settlement{results: []result{
+	b.settle(settling.Settlement{Results: []core.Result{
 		ended(smpp.Rejected, smpp.StatusThrottled, nil)(never, 1), ended(smpp.NotWritten, 0, nil)(never, 2),
 		accepted("a")(half, 1), ended(smpp.Rejected, smpp.StatusThrottled, nil)(half, 2),
 	}})
 	b.exec(`UPDATE outbox SET expires_at = now()`)
 	for range 2 {
-		if err := b.d.walkOutbox(t.Context()); err != nil {
+		if err := b.d.recovery.WalkOutbox(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, m := range []*inFlight{never, half} {
-		if status, reason := b.status(m.msg.ID); status != sms.Failed || reason != submission.ReasonExpired {
-			t.Errorf("message %d: %v %q", m.msg.ID, status, reason)
+	for _, m := range []*core.InFlight{never, half} {
+		if status, reason := b.status(m.Msg.ID); status != sms.Failed || reason != submission.ReasonExpired {
+			t.Errorf("message %d: %v %q", m.Msg.ID, status, reason)
 		}
 	}
 	ledger := billing.New(b.pool)
@@ -490,13 +488,13 @@ func TestFreeSparesTheLiving(t *testing.T) {
 	b := newBench(t)
 	mine, dead, new := b.begun(1), b.begun(1), b.begun(1)
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES (7, 'me'), (9, 'new')`)
-	for id, claimant := range map[int64]int64{dead.msg.ID: 8, new.msg.ID: 9} {
+	for id, claimant := range map[int64]int64{dead.Msg.ID: 8, new.Msg.ID: 9} {
 		b.exec(`UPDATE outbox SET claimed_by = $2 WHERE message_id = $1`, id, claimant)
 	}
-	if err := b.d.free(t.Context()); err != nil {
+	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[int64]int{mine.msg.ID: 7, dead.msg.ID: 0, new.msg.ID: 9} {
+	for id, want := range map[int64]int{mine.Msg.ID: 7, dead.Msg.ID: 0, new.Msg.ID: 9} {
 		if got := b.count(`SELECT coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1`, id); got != want {
 			t.Errorf("message %d is claimed by %d, want %d", id, got, want)
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/testenv"
 	"intumwa/smpp"
@@ -18,33 +20,35 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	server := testenv.NewPostgresServer(t)
 	b := newBenchAt(t, server.URL())
 	standby := testenv.NewStandby(t, server)
-	said := func(key, state string) func() settlement {
-		return func() settlement { return settlement{receipts: []arrival{b.receipt(key, state)}} }
+	said := func(key, state string) func() settling.Settlement {
+		return func() settling.Settlement {
+			return settling.Settlement{Receipts: []settling.Arrival{b.receipt(key, state)}}
+		}
 	}
 	known := b.begun(1)
 	b.by(known, accepted("known"))
 	open := b.begun(1)
-	answer := settlement{results: []result{accepted("open")(open, 1)}}
+	answer := settling.Settlement{Results: []core.Result{accepted("open")(open, 1)}}
 	text := "Amahoro"
 	for _, c := range []struct {
 		name   string
-		comes  func() settlement // the first time
-		repeat func() settlement // the second time
+		comes  func() settling.Settlement // the first time
+		repeat func() settling.Settlement // the second time
 	}{
 		{"a receipt", said("known", "DELIVRD"), said("known", "DELIVRD")},
 		{"a receipt that contradicts", said("known", "UNDELIV"), said("known", "UNDELIV")},
 		{"one of no message", said("unknown", "DELIVRD"), said("unknown", "DELIVRD")},
-		{"a handset's text", func() settlement {
-			return settlement{receipts: []arrival{{pdu: &smpp.Delivery{}, inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25761000001", Destination: "1234", Body: &text, Octets: []byte(text)}}}}
+		{"a handset's text", func() settling.Settlement {
+			return settling.Settlement{Receipts: []settling.Arrival{{PDU: &smpp.Delivery{}, Inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25761000001", Destination: "1234", Body: &text, Octets: []byte(text)}}}}
 		}, nil},
-		{"an answer", func() settlement { return answer }, func() settlement { answer.again = true; return answer }},
+		{"an answer", func() settling.Settlement { return answer }, func() settling.Settlement { answer.Again = true; return answer }},
 	} {
 		if c.repeat == nil {
 			c.repeat = c.comes
 		}
-		commit := func(w settlement) <-chan error {
+		commit := func(w settling.Settlement) <-chan error {
 			done := make(chan error, 1)
-			go func() { done <- b.s.commit(w) }()
+			go func() { done <- b.s.Commit(w) }()
 			return done
 		}
 		standby.Away()
@@ -61,7 +65,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 			t.Errorf("%s: when it is safe: %v", c.name, err)
 		}
 	}
-	if status, _ := b.status(known.msg.ID); status != sms.Sent {
+	if status, _ := b.status(known.Msg.ID); status != sms.Sent {
 		t.Errorf("the message is %v", status)
 	}
 	b.clean()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages"
 )
 
@@ -21,14 +22,14 @@ func (b *bench) tasks() error {
 	recovery, housekeeping := b.d.tasks()
 	tasks := append(recovery, housekeeping...)
 	for _, t := range tasks {
-		run := t.run
-		t.run = func(ctx context.Context) error {
+		run := t.Run
+		t.Run = func(ctx context.Context) error {
 			err := run(ctx)
 			failed = errors.Join(failed, err)
 			return err
 		}
 	}
-	if err := b.d.doTasks(b.Context(), tasks); err != nil {
+	if err := b.d.core.DoTasks(b.Context(), tasks); err != nil {
 		b.Fatal(err)
 	}
 	return failed
@@ -40,11 +41,11 @@ func TestTaskTimes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.listedWith()
-	b.d.opts.SweepInterval = time.Hour
+	b.d.core.Opts.SweepInterval = time.Hour
 	var done []string
 	var dear time.Duration
-	other := func(name string, every time.Duration, cost *time.Duration) *task {
-		made := &task{name: name, every: every, run: func(context.Context) error {
+	other := func(name string, every time.Duration, cost *time.Duration) *core.Task {
+		made := &core.Task{Name: name, Every: every, Run: func(context.Context) error {
 			done = append(done, name)
 			if cost != nil {
 				time.Sleep(*cost)
@@ -52,19 +53,19 @@ func TestTaskTimes(t *testing.T) {
 			return nil
 		}}
 		if cost != nil {
-			made.rest = swept
+			made.Rest = core.Swept
 		}
 		return made
 	}
 	recovery, _ := b.d.tasks()
-	tasks := []*task{recovery[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
-	free := other("free", 0, nil).run
-	tasks[0].run = func(ctx context.Context) error { b.d.deaths.unfreed.Store(false); return free(ctx) }
-	b.d.opts.SweepInterval = 0
+	tasks := []*core.Task{recovery[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
+	free := other("free", 0, nil).Run
+	tasks[0].Run = func(ctx context.Context) error { b.d.recovery.Deaths.Unfreed.Store(false); return free(ctx) }
+	b.d.core.Opts.SweepInterval = 0
 	round := func(want string) {
 		t.Helper()
 		done = nil
-		if err := b.d.round(t.Context(), recoveryLease, tasks); err != nil {
+		if err := b.d.core.Round(t.Context(), core.RecoveryLease, tasks); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(done, " "); got != want {
@@ -74,20 +75,20 @@ func TestTaskTimes(t *testing.T) {
 	dear = 200 * time.Millisecond
 	round("free often dear seldom")
 	round("often") // the slow one rests for ten seconds
-	b.d.deaths.note()
+	b.d.recovery.Deaths.Note()
 	round("free often")
-	tasks[2].next = time.Now()
+	tasks[2].Next = time.Now()
 	round("often dear")
 
-	beside := newLeases(b.pool, b.d.log, b.d.opts)
-	if err := beside.register(t.Context()); err != nil {
+	beside := core.NewLeases(b.pool, b.d.core.Log, b.d.core.Opts)
+	if err := beside.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := beside.acquire(t.Context(), recoveryLease); err != nil || len(held) != 1 {
+	if held, err := beside.Acquire(t.Context(), core.RecoveryLease); err != nil || len(held) != 1 {
 		t.Fatal(held, err)
 	}
 	round("")
-	beside.leave()
+	beside.Leave()
 	round("often")
 }
 
@@ -97,27 +98,27 @@ func TestTaskTrouble(t *testing.T) {
 	b := newBench(t)
 	failure := errors.New("no")
 	ran := 0
-	forget := &task{name: "forget", run: func(context.Context) error { ran++; return failure }}
+	forget := &core.Task{Name: "forget", Run: func(context.Context) error { ran++; return failure }}
 	for range 2 {
-		if err := b.d.doTasks(t.Context(), []*task{forget}); err != nil {
+		if err := b.d.core.DoTasks(t.Context(), []*core.Task{forget}); err != nil {
 			t.Error(err)
 		}
-		forget.next = time.Time{}
+		forget.Next = time.Time{}
 	}
 	if n := b.metric("intumwa_task_last_success_timestamp_seconds"); n != 0 || ran != 2 {
 		t.Errorf("metric %v, ran %d times", n, ran)
 	}
 	failure = nil
-	if err := b.d.doTasks(t.Context(), []*task{forget}); err != nil || b.metric("intumwa_task_last_success_timestamp_seconds") == 0 {
+	if err := b.d.core.DoTasks(t.Context(), []*core.Task{forget}); err != nil || b.metric("intumwa_task_last_success_timestamp_seconds") == 0 {
 		t.Errorf("it succeeded: %v", err)
 	}
 	names := []string{}
 	recovery, housekeeping := b.d.tasks()
 	for _, task := range append(recovery, housekeeping...) {
-		if slices.Contains(names, task.name) {
-			t.Errorf("two tasks are called %s", task.name)
+		if slices.Contains(names, task.Name) {
+			t.Errorf("two tasks are called %s", task.Name)
 		}
-		names = append(names, task.name)
+		names = append(names, task.Name)
 	}
 }
 
@@ -129,24 +130,24 @@ func TestTasksInOneProcess(t *testing.T) {
 	b := newBench(t)
 	other := b.beside(8)
 	for _, d := range []*Dispatcher{b.d, other.d} {
-		if err := d.member.register(t.Context()); err != nil {
+		if err := d.member.Register(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(d.member.leave)
+		t.Cleanup(d.member.Leave)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- b.d.round(ctx, housekeepingLease, []*task{{name: "forget", run: func(ctx context.Context) error { close(began); <-ctx.Done(); return ctx.Err() }}})
+		ended <- b.d.core.Round(ctx, core.HousekeepingLease, []*core.Task{{Name: "forget", Run: func(ctx context.Context) error { close(began); <-ctx.Done(); return ctx.Err() }}})
 	}()
 	<-began
 	b.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`)
 	two := false
-	if err := other.d.round(ctx, housekeepingLease, []*task{{name: "forget", run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
+	if err := other.d.core.Round(ctx, core.HousekeepingLease, []*core.Task{{Name: "forget", Run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
 		t.Errorf("both processes do the tasks: %v, %v", two, err)
 	}
-	b.d.member.beat.Store(-int64(time.Hour))
+	b.d.member.Beat.Store(-int64(time.Hour))
 	select {
 	case err := <-ended:
 		if err == nil {
@@ -170,26 +171,26 @@ func TestRecoveryGoesOn(t *testing.T) {
 	b.exec(`WITH m AS (INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
 			SELECT gen_random_uuid(), 1, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $1) n RETURNING id)
 		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', $2, now() + interval '1 day' FROM m`, backlog, messages.LaneBatch)
-	b.d.opts.SweepInterval = 50 * time.Millisecond
+	b.d.core.Opts.SweepInterval = 50 * time.Millisecond
 	b.exec(`CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END'`)
 	b.exec(`CREATE TRIGGER slowly BEFORE UPDATE OF due_at ON outbox FOR EACH ROW WHEN (NEW.due_at > '9000-01-01' AND NEW.message_id % 20 = 0) EXECUTE FUNCTION slowly()`)
 	b.exec(`UPDATE senders SET approved = false`)
 	b.exec(`INSERT INTO holds (company_id, sender) VALUES (1, 'DEMO')`)
-	if err := b.d.member.register(t.Context()); err != nil {
+	if err := b.d.member.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.d.member.leave)
+	t.Cleanup(b.d.member.Leave)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { b.d.member.keep(ctx) })
+	running.Go(func() { b.d.member.Keep(ctx) })
 	running.Go(func() { b.d.runTasks(ctx) })
 	defer running.Wait()
 	defer cancel()
 	suspended := func() int { return b.count(`SELECT count(*) FROM outbox WHERE due_at > '9000-01-01'`) }
 	until(t, "it works on the sender", func() bool { return suspended() > 0 })
 	b.exec(`UPDATE outbox SET claimed_by = 99 WHERE message_id = (SELECT max(message_id) FROM outbox)`)
-	b.d.deaths.note()
-	last := func() float64 { return testutil.ToFloat64(b.d.metrics.tasks.WithLabelValues("pay_refunds")) }
+	b.d.recovery.Deaths.Note()
+	last := func() float64 { return testutil.ToFloat64(b.d.core.Metrics.Tasks.WithLabelValues("pay_refunds")) }
 	paid := last()
 	until(t, "the claim is freed", func() bool { return b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`) == 0 })
 	until(t, "another task has its turn", func() bool { return last() > paid })

@@ -7,15 +7,19 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/links"
+	"intumwa/internal/postgres"
 )
 
 // ErrNotHeld is returned for a link that another process, or none, holds.
 var ErrNotHeld = errors.New("the link is not held by this process")
 
 // holder returns the error that names a link's holder.
-func (c *core) holder(ctx context.Context, link string) error {
+func holder(ctx context.Context, db postgres.DB, link string) error {
 	var name string
-	err := c.pool.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+linkLease+`' || links.name
+	err := db.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+core.LinkLease+`' || links.name
 		LEFT JOIN dispatchers d ON d.id = leases.holder WHERE links.name = $1`, link).Scan(&name)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -31,11 +35,11 @@ func (c *core) holder(ctx context.Context, link string) error {
 // linkBinds are the binds of the running links, by link.
 type linkBinds struct {
 	mu     sync.Mutex
-	byLink map[string]*linkBind
+	byLink map[string]*links.Bind
 }
 
 // set registers the bind of a running link; nil removes it.
-func (b *linkBinds) set(link string, bind *linkBind) {
+func (b *linkBinds) set(link string, bind *links.Bind) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if bind == nil {
@@ -46,7 +50,7 @@ func (b *linkBinds) set(link string, bind *linkBind) {
 }
 
 // get returns the bind of a link that runs in this process, or nil.
-func (b *linkBinds) get(link string) *linkBind {
+func (b *linkBinds) get(link string) *links.Bind {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.byLink[link]

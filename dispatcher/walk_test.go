@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/recovery"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 	"intumwa/queue"
@@ -31,7 +33,7 @@ func (b *bench) wait(carrier string, n int) (first, last int64) {
 
 func (b *bench) walk() {
 	b.Helper()
-	if err := b.d.walkOutbox(b.Context()); err != nil {
+	if err := b.d.recovery.WalkOutbox(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -39,7 +41,7 @@ func (b *bench) walk() {
 // depth is the reported backlog of a carrier.
 func (b *bench) depth(carrier string) (n int64) {
 	b.Helper()
-	backlogs, err := b.d.store.outbox.Backlogs(b.Context())
+	backlogs, err := b.d.core.Store.Outbox.Backlogs(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -58,16 +60,16 @@ func TestWalkComesRound(t *testing.T) {
 	b := newBench(t)
 	b.wait("lumitel", 2*outbox.WalkRows)
 	far := b.begun(1)
-	b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, far.msg.ID)
-	b.exec(`UPDATE outbox SET lane = $2 WHERE message_id = $1`, far.msg.ID, messages.LaneBatch)
-	near := func() *inFlight {
+	b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, far.Msg.ID)
+	b.exec(`UPDATE outbox SET lane = $2 WHERE message_id = $1`, far.Msg.ID, messages.LaneBatch)
+	near := func() *core.InFlight {
 		m := b.begun(1)
-		b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, m.msg.ID)
+		b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, m.Msg.ID)
 		return m
 	}
-	expired := func(m *inFlight) bool {
+	expired := func(m *core.InFlight) bool {
 		t.Helper()
-		status, _ := b.status(m.msg.ID)
+		status, _ := b.status(m.Msg.ID)
 		return status == sms.Failed
 	}
 	for round, want := range []struct {
@@ -92,7 +94,7 @@ func TestWalkTakesOver(t *testing.T) {
 	b.wait("lumitel", outbox.WalkRows+1)
 	b.walk()
 	b.walk()
-	b.d.walk = newOutboxWalk() // another process
+	b.d.recovery.Walk = recovery.NewOutboxWalk() // another process
 	for round := range 2 {
 		b.walk()
 		if got := b.depth("lumitel"); got != outbox.WalkRows+1 {
@@ -118,7 +120,7 @@ func TestWalkMeetsTheDead(t *testing.T) {
 	if err := b.tasks(); err != nil { // searches for the dead, as every process does at its start
 		t.Fatal(err)
 	}
-	b.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, m.msg.ID)
+	b.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, m.Msg.ID)
 	for range 2 { // finds it, frees it
 		if err := b.tasks(); err != nil {
 			t.Fatal(err)
@@ -135,15 +137,15 @@ func TestWalkMeetsTheDead(t *testing.T) {
 func TestWhatARoundReads(t *testing.T) {
 	b := newBench(t)
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} { // pushing again is not measured
-		b.d.health.failed(laneKey{"lumitel", lane}, errors.New("away"))
+		b.d.health.Failed(core.LaneKey{Carrier: "lumitel", Lane: lane}, errors.New("away"))
 	}
 	again := time.Time{}
 	rows := func(what string) (read int) {
 		t.Helper()
-		b.d.walk.askAgain = again
-		b.d.deaths.unfreed.Store(false) // the cost of a death is not measured
-		for _, l := range b.d.walk.lanes {
-			l.after = 0
+		b.d.recovery.Walk.AskAgain = again
+		b.d.recovery.Deaths.Unfreed.Store(false) // the cost of a death is not measured
+		for _, l := range b.d.recovery.Walk.Lanes {
+			l.After = 0
 		}
 		before := b.outboxRowsRead()
 		const rounds = 3
@@ -151,7 +153,7 @@ func TestWhatARoundReads(t *testing.T) {
 			if err := b.tasks(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.d.store.outbox.Backlogs(t.Context()); err != nil {
+			if _, err := b.d.core.Store.Outbox.Backlogs(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -184,10 +186,10 @@ func TestWhatARoundReads(t *testing.T) {
 	b.exec(`DELETE FROM outbox`)
 	again = time.Now().Add(time.Hour) // the query for carriers reads all rows, and rests by its duration
 	rows("a look below the floor")
-	for _, l := range b.d.walk.lanes {
-		l.floor.down = again // the next one is not measured
+	for _, l := range b.d.recovery.Walk.Lanes {
+		l.Floor.Down = again // the next one is not measured
 	}
-	if dead := rows("244,000 that are gone"); dead > 4*(uncommitted+10) {
+	if dead := rows("244,000 that are gone"); dead > 4*(recovery.Uncommitted+10) {
 		t.Errorf("%d rows a round are read of those that are gone", dead)
 	}
 }

@@ -81,7 +81,7 @@ func TestChargedAsCut(t *testing.T) {
 			rt.Fatalf("%d bodies: %v", len(recorded), err)
 		}
 		for i, m := range recorded {
-			encoding, payload := sms.Encode(m.Body) // as dispatcher.Carrier does
+			encoding, payload := sms.Encode(m.Body) // as setup.Carrier does
 			parts := sms.SplitEncoded(encoding, payload, false).Segments
 			text, ok := sms.Decode(encoding.DataCoding(), sms.DefaultGSM7, parts...)
 			if !ok || text != req.Recipients[i].Message || len(parts) != m.Segments {

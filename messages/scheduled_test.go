@@ -298,7 +298,7 @@ func TestQuietBegins(t *testing.T) {
 	}
 }
 
-// cancel does what dispatcher.Cancel does, without refunds.
+// cancel does what settling.Cancel does, without refunds.
 func (d *testStore) cancel(q messages.Queued) (cancelled []int64) {
 	d.Helper()
 	waiting, more, err := d.Waiting(d.Context(), q, 0)

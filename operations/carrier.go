@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages/rerouting"
 )
 
@@ -14,7 +16,7 @@ import (
 type Retirement struct {
 	Carrier string
 	To      string                         // the carrier that takes over; "": none, its messages fail and are refunded
-	Refund  dispatcher.Refund              // billing.refund
+	Refund  setup.Refund                   // billing.refund
 	Taker   func(name string) rerouting.To // a carrier of the configuration
 	Wait    time.Duration                  // how long the act takes messages away; dispatchers take the others
 }
@@ -48,7 +50,7 @@ func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err
 	store := rerouting.New(a.Many)
 	for start := time.Now(); ; {
 		left := max(r.Wait-time.Since(start), 0)
-		done, failed := dispatcher.Evacuate(ctx, a.Many, a.Webhooks, r.Refund, r.Carrier, r.Taker, left)
+		done, failed := recovery.Evacuate(ctx, a.Many, a.Webhooks, r.Refund, r.Carrier, r.Taker, left)
 		is.HandedOver, is.Failed, is.CreditsReturned = is.HandedOver+done.Handed, is.Failed+done.Failed, is.CreditsReturned+done.Credits
 		var uncounted error
 		is.Left, uncounted = store.Leavable(ctx, r.Carrier)

@@ -11,6 +11,9 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/settling"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/messages/rerouting"
@@ -133,7 +136,7 @@ func (a Actor) cancel(ctx context.Context, of messages.Queued, done act) (*Cance
 	}
 	done.company, done.after = of.Company, fields{"reason": done.reason}
 	store := messages.New(a.Many)
-	stopped, failed := dispatcher.Cancel(ctx, a.Many, store, a.Webhooks, of, func(tx pgx.Tx) error { return a.record(ctx, tx, done) })
+	stopped, failed := settling.Cancel(ctx, a.Many, store, a.Webhooks, of, func(tx pgx.Tx) error { return a.record(ctx, tx, done) })
 	if failed != nil && stopped.Cancelled == 0 {
 		return nil, failed
 	}
@@ -184,16 +187,16 @@ func dry(ids []int64, err error) ([]int64, error) {
 // SendUnanswered sends messages again, and returns those that it sent; in a dry run, those that it would send. taker
 // returns a carrier of the configuration.
 func (a Actor) SendUnanswered(ctx context.Context, u Unanswered, validity time.Duration, taker func(name string) rerouting.To) ([]int64, error) {
-	return dry(dispatcher.SendUnanswered(ctx, a.Many, messages.New(a.Many), u.Carrier, u.IDs, validity, taker, u.record(ctx, a, "send")))
+	return dry(recovery.SendUnanswered(ctx, a.Many, messages.New(a.Many), u.Carrier, u.IDs, validity, taker, u.record(ctx, a, "send")))
 }
 
 // Outcomes are the decisions of [Actor.SettleUnanswered].
-var Outcomes = map[string]dispatcher.Outcome{"sent": dispatcher.WasSent, "failed": dispatcher.WasFailed, "cancelled": dispatcher.WasCancelled}
+var Outcomes = map[string]recovery.Outcome{"sent": recovery.WasSent, "failed": recovery.WasFailed, "cancelled": recovery.WasCancelled}
 
 // SettleUnanswered makes messages final, as one of [Outcomes], and returns those that it made final; in a dry run, those
 // that it would.
-func (a Actor) SettleUnanswered(ctx context.Context, u Unanswered, as string, refund dispatcher.Refund) ([]int64, error) {
-	return dry(dispatcher.SettleUnanswered(ctx, a.Many, messages.New(a.Many), a.Webhooks, u.Carrier, u.IDs, Outcomes[as], refund, u.record(ctx, a, as)))
+func (a Actor) SettleUnanswered(ctx context.Context, u Unanswered, as string, refund setup.Refund) ([]int64, error) {
+	return dry(recovery.SettleUnanswered(ctx, a.Many, messages.New(a.Many), a.Webhooks, u.Carrier, u.IDs, Outcomes[as], refund, u.record(ctx, a, as)))
 }
 
 // SkipIDs lets the ids of messages and the positions of events jump ahead after a restore, and returns the last id and
@@ -209,9 +212,9 @@ func (a Actor) SkipIDs(ctx context.Context, ahead int64) (last, next int64, err 
 }
 
 // HoldPending holds the messages that carriers may have got since the backup, and returns how many; see
-// [dispatcher.HoldPending].
-func (a Actor) HoldPending(ctx context.Context, carriers []dispatcher.Carrier, refund dispatcher.Refund, due time.Time) (n int64, err error) {
-	held, err := dispatcher.HoldPending(ctx, a.Many, messages.New(a.Many), a.Webhooks, carriers, refund, due)
+// [recovery.HoldPending].
+func (a Actor) HoldPending(ctx context.Context, carriers []setup.Carrier, refund setup.Refund, due time.Time) (n int64, err error) {
+	held, err := recovery.HoldPending(ctx, a.Many, messages.New(a.Many), a.Webhooks, carriers, refund, due)
 	for _, some := range held {
 		n += some
 	}

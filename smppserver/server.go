@@ -52,7 +52,7 @@ type Rooms struct {
 	Lookup   *lookup.Store
 	Binds    *binds.Store
 
-	// Cancel cancels messages that no carrier has yet, and returns how many (dispatcher.Cancel).
+	// Cancel cancels messages that no carrier has yet, and returns how many (settling.Cancel).
 	Cancel func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error)
 
 	Binding  *throttle.Throttle // binds of one network address; nil: no limit

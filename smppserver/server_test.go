@@ -16,7 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts/keys"
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/settling"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/smpp"
@@ -112,9 +112,9 @@ func TestSandbox(t *testing.T) {
 	w := newBank(t, 1, keys.SMPPLimits{})
 	w.exec(`UPDATE companies SET approved = false, verified = false`)
 	ctx, cancel := context.WithCancel(t.Context())
-	var settling sync.WaitGroup
-	settling.Go(func() { _ = dispatcher.NewSandbox(w.pool, webhooks.New(w.pool, webhooks.Options{}), nil, nil).Run(ctx) })
-	t.Cleanup(func() { cancel(); settling.Wait() })
+	var working sync.WaitGroup
+	working.Go(func() { _ = settling.NewSandbox(w.pool, webhooks.New(w.pool, webhooks.Options{}), nil, nil).Run(ctx) })
+	t.Cleanup(func() { cancel(); working.Wait() })
 	c := w.bound(w.start(), nil)
 	submit := func(source, dest string) smpp.Result {
 		return c.submit(func(m *smpp.Submit) { m.Source, m.Dest = source, dest })

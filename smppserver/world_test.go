@@ -15,7 +15,8 @@ import (
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -117,7 +118,7 @@ func (w *bank) startAt(address string) *process {
 	hooks := webhooks.New(w.pool, webhooks.Options{})
 	rooms := smppserver.Rooms{Holders: known, Intake: in, Messages: store, Lookup: lookup.New(w.pool), Binds: binds.New(w.pool),
 		Cancel: func(ctx context.Context, q messages.Queued) (int64, int64, error) {
-			done, err := dispatcher.Cancel(ctx, w.pool, store, hooks, q, nil)
+			done, err := settling.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
 		}}
 	if w.rooms != nil {
@@ -254,7 +255,7 @@ func (w *bank) finish(status sms.Status, reason string) {
 		if err != nil {
 			return err
 		}
-		return binds.Add(context.Background(), tx, dispatcher.ReceiptsFor(settled))
+		return binds.Add(context.Background(), tx, core.ReceiptsFor(settled))
 	}); err != nil {
 		w.Fatal(err)
 	}

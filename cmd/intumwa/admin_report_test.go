@@ -13,8 +13,8 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"intumwa/dashboard/words"
 	"intumwa/messages/statistics"
+	"intumwa/texts"
 )
 
 // reported fills a database with a year-old month of two companies at two carriers: messages around midnight in Burundi, some
@@ -190,7 +190,7 @@ func TestFinancePages(t *testing.T) {
 	if m.Provisional || len(m.Lines) != 5 || len(invoices) != 1 {
 		t.Fatalf("%+v %+v", m, invoices)
 	}
-	texts, err := words.Load()
+	texts, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

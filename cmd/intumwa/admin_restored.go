@@ -9,7 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 )
 
@@ -58,7 +59,7 @@ const killedAlive = 6 * time.Second
 // noDispatcher returns an error if a dispatcher is alive for longer than killedAlive.
 func noDispatcher(ctx context.Context, pool *pgxpool.Pool) error {
 	for end := time.Now().Add(killedAlive); ; {
-		n, err := dispatcher.Alive(ctx, pool)
+		n, err := core.Alive(ctx, pool)
 		switch {
 		case err != nil || n == 0:
 			return err
@@ -85,7 +86,7 @@ func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64,
 			return 0, fmt.Errorf("asking the database for the time: %w", err)
 		}
 	}
-	var carriers []dispatcher.Carrier
+	var carriers []setup.Carrier
 	for i := range o.config.Carriers {
 		carriers = append(carriers, carrierOf(&o.config.Carriers[i]))
 	}

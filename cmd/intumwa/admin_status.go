@@ -12,6 +12,7 @@ import (
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages/outbox"
 	"intumwa/messages/rerouting"
@@ -214,7 +215,7 @@ func archiveOf(ctx context.Context, o *operator) (found string, err error) {
 
 // gateway checks the dispatchers, the links and the queue.
 func (s *adminStatus) gateway(ctx context.Context, o *operator) {
-	alive, err := dispatcher.Alive(ctx, o.pool)
+	alive, err := core.Alive(ctx, o.pool)
 	if err == nil && alive == 0 {
 		err = errors.New("none is alive: no message is carried")
 	}

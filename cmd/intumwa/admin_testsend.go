@@ -13,7 +13,7 @@ import (
 
 	"intumwa/accounts/keys"
 	"intumwa/configs"
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/settling"
 	"intumwa/intake"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
@@ -150,7 +150,7 @@ func (o *operator) withdraw(ctx context.Context, id int64, why error) error {
 		return errors.Join(why, err)
 	}
 	defer pool.Close()
-	_, err = dispatcher.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), messages.Queued{Message: id}, nil)
+	_, err = settling.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), messages.Queued{Message: id}, nil)
 	return errors.Join(why, err)
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/configs"
-	"intumwa/dispatcher"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/queue"
 	"intumwa/smpp"
@@ -19,11 +19,11 @@ import (
 
 // Configuration words as constants of their packages. TestConfigurationWords compares them with configs.
 var (
-	refunds = map[string]dispatcher.Refund{"unsubmitted": dispatcher.RefundUnsubmitted, "failed": dispatcher.RefundFailed, "never": dispatcher.RefundNever}
+	refunds = map[string]setup.Refund{"unsubmitted": setup.RefundUnsubmitted, "failed": setup.RefundFailed, "never": setup.RefundNever}
 
 	registrations = map[string]bool{"required": true, "not_needed": false}
 
-	confirmations = map[string]dispatcher.Confirm{"receipt": dispatcher.ConfirmByReceipt, "submit": dispatcher.ConfirmBySubmit}
+	confirmations = map[string]setup.Confirm{"receipt": setup.ConfirmByReceipt, "submit": setup.ConfirmBySubmit}
 
 	statuses = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
 
@@ -37,7 +37,7 @@ var (
 
 	validities = map[string]profile.Validity{"relative": profile.ValidityRelative, "absolute": profile.ValidityAbsolute, "none": profile.ValidityNone}
 
-	policies = map[string]dispatcher.Ambiguous{"resend": dispatcher.AmbiguousResend, "hold": dispatcher.AmbiguousHold, "fail": dispatcher.AmbiguousFail}
+	policies = map[string]setup.Ambiguous{"resend": setup.AmbiguousResend, "hold": setup.AmbiguousHold, "fail": setup.AmbiguousFail}
 
 	classes = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary, "permanent": smpp.ClassPermanent,
 		"unroutable": smpp.ClassUnroutable, "configuration": smpp.ClassConfiguration}
@@ -49,8 +49,8 @@ var (
 		"national": profile.DestNational, "trunk": profile.DestTrunk}
 )
 
-func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
-	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: refunds[c.Billing.Refund],
+func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) setup.Options {
+	options := setup.Options{Validity: c.Messages.Validity, Refund: refunds[c.Billing.Refund],
 		ReceiptRetention: c.Retention.Receipts, InboundRetention: c.Messages.InboundRetention,
 		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, NumberRetention: c.Retention.Numbers, OTPKey: []byte(c.Accounts.OTPKey), Log: log, Metrics: metrics}
 	for i := range c.Carriers {
@@ -82,13 +82,13 @@ func handsetWords(texts []string) (words []string) {
 const secondWithin = time.Minute
 
 // carrierOf converts a checked configuration.
-func carrierOf(c *configs.Carrier) dispatcher.Carrier {
-	carrier := dispatcher.Carrier{
+func carrierOf(c *configs.Carrier) setup.Carrier {
+	carrier := setup.Carrier{
 		Name: c.Name, Confirm: confirmations[c.Confirm], OnReceiptTimeout: statuses[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
 		Profile: profileOf(c), OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover, SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin, Registration: registrations[c.SenderRegistration],
 	}
 	for i := range c.Links {
-		carrier.Links = append(carrier.Links, dispatcher.Link{Options: linkOf(c, &c.Links[i])})
+		carrier.Links = append(carrier.Links, setup.Link{Options: linkOf(c, &c.Links[i])})
 	}
 	return carrier
 }

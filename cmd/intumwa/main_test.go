@@ -22,6 +22,7 @@ import (
 	"intumwa/configs"
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/smpp"
@@ -234,7 +235,7 @@ func TestConfigCheck(t *testing.T) {
 
 // TestStaticTags: config check and the dispatcher refuse the same tags.
 func TestStaticTags(t *testing.T) {
-	d, err := dispatcher.New(nil, nil, nil, nil, dispatcher.Options{})
+	d, err := dispatcher.New(nil, nil, nil, nil, setup.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +243,7 @@ func TestStaticTags(t *testing.T) {
 	for tag := range 1 << 16 {
 		c := configs.Carrier{Name: "leo", TLVs: map[string]string{fmt.Sprint(tag): "abc"}, UserReference: true}
 		_, checked := c.StaticTLVs()
-		served := d.Check([]dispatcher.Carrier{{Name: "leo", Profile: profile.Profile{TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}}})
+		served := d.Check([]setup.Carrier{{Name: "leo", Profile: profile.Profile{TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}}})
 		if (checked == nil) != (served == nil) {
 			t.Errorf("%#04x: config check: %v, serve: %v", tag, checked, served)
 		}

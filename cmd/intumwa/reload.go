@@ -10,6 +10,7 @@ import (
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/intake"
 	"intumwa/sms"
 )
@@ -68,7 +69,7 @@ func (r *reloader) reload() {
 		refuse(err)
 		return
 	}
-	var carriers []dispatcher.Carrier
+	var carriers []setup.Carrier
 	if r.dispatcher != nil { // without that role the links' passwords may be absent
 		carriers = dispatcherOptions(c, r.log, nil).Carriers
 		if err := r.dispatcher.Check(carriers); err != nil {

@@ -32,6 +32,7 @@ import (
 	"intumwa/dashboard"
 	"intumwa/dashboard/web"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/settling"
 	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
@@ -216,7 +217,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		}
 		life.run("dispatcher", d.Run)
 		life.run("switchboard", board.Run)
-		life.run("sandbox", dispatcher.NewSandbox(hot, hooks, g.log, g.registry).Run)
+		life.run("sandbox", settling.NewSandbox(hot, hooks, g.log, g.registry).Run)
 		listener.On(notices.Link, d.LinkChanged)
 		listener.On(notices.Carrier, d.LinkChanged)
 		reload.dispatcher = d
@@ -226,7 +227,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
 	cancel := func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
-		done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, nil)
+		done, err := settling.Cancel(ctx, hot, store, hooks, of, nil)
 		return done.Cancelled, done.Credits, err
 	}
 	var handler http.Handler

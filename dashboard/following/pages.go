@@ -14,7 +14,7 @@ import (
 	"intumwa/campaigns"
 	"intumwa/dashboard/testmode"
 	"intumwa/dashboard/web"
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/exports"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
@@ -35,7 +35,7 @@ type Pages struct {
 	Test     *testmode.Reader
 	By       func(*web.Visit) Changes
 	Plan     *sms.Plan
-	Refund   dispatcher.Refund // which failed messages are refunded
+	Refund   setup.Refund // which failed messages are refunded
 }
 
 // Rooms are what these pages call.

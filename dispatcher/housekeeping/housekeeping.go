@@ -1,0 +1,60 @@
+// Package housekeeping does what no message waits for: holds, deadlines, refunds put off, notices, purges and gauges.
+package housekeeping
+
+import (
+	"context"
+	"time"
+
+	"intumwa/billing"
+	"intumwa/dispatcher/core"
+	"intumwa/messages/outbox"
+)
+
+// Housekeeping is what one process at a time does for all, and what nothing waits for: it may have millions of rows to do,
+// a part of them in each round.
+type Housekeeping struct {
+	*core.Core
+	refundsHeld bool                    // a locked balance delays refunds
+	holding     map[outbox.Hold]holding // the progress of the task hold
+	forgetAt    time.Time               // when companies that asked for finished batches are looked for next, if none asks
+}
+
+// Tasks returns the tasks of housekeeping, in their order. A failed task does not stop the next.
+func (d *Housekeeping) Tasks() []*core.Task {
+	often, seldom := d.Opts.SweepInterval, 10*d.Opts.SweepInterval
+	return []*core.Task{
+		{Name: "hold", Every: often, Rest: core.Worked, Run: d.releaseHeld},
+		{Name: "pay_refunds", Every: often, Rest: core.Worked, Run: d.PayOwed},
+		{Name: "low_balances", Every: often, Rest: core.Swept, Run: d.tellLow},
+		{Name: "finished_batches", Every: often, Rest: core.Worked, Run: d.TellFinished},
+		{Name: "end_overdue", Every: seldom, Rest: core.Worked, Run: d.Overdue},
+		{Name: "forget", Every: seldom, Rest: core.Worked, Run: d.forget},
+		{Name: "purge", Every: seldom, Rest: core.Worked, Run: d.purge},
+	}
+}
+
+// holding is the progress of holding or releasing a sender's messages.
+type holding struct {
+	after int64 // the message to continue after
+	count int64 // of messages so far
+	done  bool
+}
+
+// PayOwed pays the refunds that settling put off because another transaction had
+// locked the balance.
+func (d *Housekeeping) PayOwed(ctx context.Context) error {
+	refunded, waiting, err := billing.New(d.Pool).PayOwed(ctx)
+	if err != nil {
+		return err
+	}
+	d.Metrics.Refunds.Add(float64(refunded))
+	if was := d.refundsHeld; (waiting > 0) != was {
+		d.refundsHeld = !was
+		if waiting > 0 {
+			d.Log.Warn("refunds wait: another transaction has locked their balances or test pools", "event", "refunds_wait", "held", waiting)
+		} else {
+			d.Log.Info("refunds no longer wait for locked balances or test pools", "event", "refunds_resumed")
+		}
+	}
+	return nil
+}
