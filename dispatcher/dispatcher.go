@@ -64,7 +64,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	shared := &core.Core{
 		Opts: &opts, Pool: pool, Hot: hot, Store: core.NewStores(pool), Carrying: core.NewStores(hot), Handsets: handsets.New(pool),
 		Queue: q, Webhooks: hooks, Log: opts.Log, Metrics: core.NewMetrics(opts.Metrics), SMPP: smpp.NewMetrics(opts.Metrics),
-		Leases: core.NewLeases(pool, opts.Log, &opts), Carriers: &core.Carriers{All: make(map[string]*core.Carrier)}, InFlight: core.NewInFlightMessages(),
+		Leases: core.NewLeases(pool, opts.Log, &opts), Carriers: core.NewCarriers(), InFlight: core.NewInFlightMessages(),
 	}
 	health := core.NewQueueHealth(q, opts.Log, opts.Metrics)
 	d := &Dispatcher{core: shared, recovery: recovery.NewRecovery(shared, health), housekeeping: &housekeeping.Housekeeping{Core: shared}, health: health,

@@ -27,9 +27,12 @@ func (c *Carrier) Matcher() *receipts.Matcher { return receipts.New(c.Name, c.Co
 // Carriers are the carriers that this process has, or has had since its start.
 type Carriers struct {
 	mu     sync.Mutex
-	All    map[string]*Carrier
+	all    map[string]*Carrier
 	active []*Carrier // in the order of the configuration
 }
+
+// NewCarriers returns no carriers yet.
+func NewCarriers() *Carriers { return &Carriers{all: make(map[string]*Carrier)} }
 
 // running returns the configured carriers.
 func (c *Carriers) running() []*Carrier {
@@ -44,10 +47,10 @@ func (c *Carriers) Set(configs []setup.Carrier) (added []*Carrier) {
 	defer c.mu.Unlock()
 	c.active = c.active[:0:0]
 	for i := range configs {
-		one := c.All[configs[i].Name]
+		one := c.all[configs[i].Name]
 		if one == nil {
 			one = &Carrier{Name: configs[i].Name}
-			c.All[one.Name] = one
+			c.all[one.Name] = one
 			added = append(added, one)
 		}
 		one.Conf.Store(&configs[i])
