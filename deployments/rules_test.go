@@ -229,9 +229,13 @@ func TestAmtool(t *testing.T) {
 // TestTasks: the runbook of tasks lists each dispatcher task below the alert that fires for it, with the effect of a
 // stopped task.
 func TestTasks(t *testing.T) {
-	source, err := os.ReadFile("../dispatcher/dispatcher.go")
-	if err != nil {
-		t.Fatal(err)
+	var source []byte
+	for _, name := range []string{"recovery", "housekeeping"} {
+		text, err := os.ReadFile("../dispatcher/" + name + "/" + name + ".go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
 	}
 	page, err := os.ReadFile("../docs/runbooks/task-stalled.md")
 	if err != nil {
@@ -251,7 +255,7 @@ func TestTasks(t *testing.T) {
 		}
 	}
 	all := alerts(t)
-	tasks := regexp.MustCompile(`\{name: "(\w+)", every:`).FindAllStringSubmatch(string(source), -1)
+	tasks := regexp.MustCompile(`\{Name: "(\w+)", Every:`).FindAllStringSubmatch(string(source), -1)
 	for _, task := range tasks {
 		fires := ""
 		for _, name := range []string{"TaskStalled", "TaskStalledMinor"} {
