@@ -1,5 +1,5 @@
-// Package accounts has what its rooms share: the caller of a request, roles and their rights, and the kinds of errors. It
-// reads nothing. The rooms are the packages below it, and none imports another:
+// Package accounts has what the packages below it share: the caller of a request, roles and their rights, and the kinds of errors. It
+// reads nothing. None of them imports another:
 //
 //   - people: users, their roles and invitations, signing in
 //   - companies: companies, and the facts that they state

@@ -61,9 +61,9 @@ type Options struct {
 	Metrics        prometheus.Registerer
 }
 
-// Rooms are the packages that the API calls. The stores and Ledger serve look-ups
+// Deps are the packages that the API calls. The stores and Ledger serve look-ups
 // (and the opt-out list): give them a separate connection pool, not the one for sends.
-type Rooms struct {
+type Deps struct {
 	Holders     *keys.Holders
 	People      *people.Store
 	Companies   *companies.Store
@@ -86,7 +86,7 @@ type Rooms struct {
 
 // API serves the public endpoints.
 type API struct {
-	Rooms
+	Deps
 
 	opts    Options
 	memory  *memory
@@ -101,7 +101,7 @@ type API struct {
 }
 
 // New returns the API's handler. It starts nothing.
-func New(rooms Rooms, opts Options) (http.Handler, error) {
+func New(deps Deps, opts Options) (http.Handler, error) {
 	opts.MaxBody = cmp.Or(opts.MaxBody, 16<<20)
 	opts.BodyMemory = cmp.Or(opts.BodyMemory, 64<<20)
 	opts.Lookups = cmp.Or(opts.Lookups, 4)
@@ -110,7 +110,7 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	m := newMetrics(opts.Metrics)
-	a := &API{Rooms: rooms, opts: opts, memory: newMemory(opts.BodyMemory, m), metrics: m,
+	a := &API{Deps: deps, opts: opts, memory: newMemory(opts.BodyMemory, m), metrics: m,
 		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), waits: newWaits(), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
 	return a.routes()
 }

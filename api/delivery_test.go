@@ -18,7 +18,7 @@ import (
 func (w *world) recordEvents(customer string, n int64) {
 	w.t.Helper()
 	ctx, company := w.t.Context(), w.company[customer]
-	if _, err := w.rooms.Webhooks.SetEndpoint(ctx, company, webhooks.Setting{URL: "http://127.0.0.1:1/hook"}); err != nil {
+	if _, err := w.deps.Webhooks.SetEndpoint(ctx, company, webhooks.Setting{URL: "http://127.0.0.1:1/hook"}); err != nil {
 		w.t.Fatal(err)
 	}
 	at := time.Now()
@@ -31,7 +31,7 @@ func (w *world) recordEvents(customer string, n int64) {
 			}
 			events = append(events, webhooks.Event{CompanyID: company, MessageID: 1 + i, Name: name, PhoneNumber: "+25761000001", At: at})
 		}
-		return w.rooms.Webhooks.Enqueue(ctx, tx, events)
+		return w.deps.Webhooks.Enqueue(ctx, tx, events)
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -247,7 +247,7 @@ func TestOutcomeUnknown(t *testing.T) {
 		t.Errorf("%d %v", got.status, got.header)
 	}
 	sameJSON(t, got.body, messageJSON("Service unavailable."))
-	if credits, err := w.rooms.Ledger.Balance(t.Context(), w.company["live"]); err != nil || credits != 999 {
+	if credits, err := w.deps.Ledger.Balance(t.Context(), w.company["live"]); err != nil || credits != 999 {
 		t.Errorf("%d credits, %v; want 999: it was accepted", credits, err)
 	}
 }

@@ -47,7 +47,7 @@ func (w *world) enqueue(customer string, from int64, n int) {
 	for i := range events {
 		events[i] = webhooks.Event{CompanyID: w.company[customer], MessageID: from + int64(i), Name: webhooks.Sent, PhoneNumber: "+25761000001", At: time.Now()}
 	}
-	if err := postgres.InTx(w.t.Context(), w.pool, func(tx pgx.Tx) error { return w.rooms.Webhooks.Enqueue(w.t.Context(), tx, events) }); err != nil {
+	if err := postgres.InTx(w.t.Context(), w.pool, func(tx pgx.Tx) error { return w.deps.Webhooks.Enqueue(w.t.Context(), tx, events) }); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -92,7 +92,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	// Byte for byte the body of the delivery.
-	page, _, err := w.rooms.Webhooks.Pull(t.Context(), sms.CompanyID(w.company["live"]), webhooks.Place{}, 1)
+	page, _, err := w.deps.Webhooks.Pull(t.Context(), sms.CompanyID(w.company["live"]), webhooks.Place{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,14 +207,14 @@ func TestEventsWait(t *testing.T) {
 	if err := w.keys.RevokeToken(t.Context(), second.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.rooms.Holders.ForgetUser(fmt.Sprint(w.users["live"])) // the notice
+	w.deps.Holders.ForgetUser(fmt.Sprint(w.users["live"])) // the notice
 	w.enqueue("live", 2, 1)
 	if got := <-ended; got.status != 401 || strings.Contains(got.body, "evt_") {
 		t.Errorf("revoked meanwhile: %d %s", got.status, got.body)
 	}
 	cursor = w.events("live", "after="+cursor).NextCursor
 	ended = ask(t.Context(), "live")
-	w.rooms.Webhooks.EndWaits()
+	w.deps.Webhooks.EndWaits()
 	if got := <-ended; got.status != 200 || got.body != `{"data":[],"next_cursor":"`+cursor+`"}` {
 		t.Errorf("at the end of the process: %d %s", got.status, got.body)
 	}

@@ -15,7 +15,7 @@ func (w *world) optOut(customer, number, sender string) {
 	w.t.Helper()
 	w.exec(`UPDATE companies SET opt_outs = true WHERE id = $1`, w.company[customer])
 	w.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES ($1, $2, $3, 'handset')`, w.company[customer], number, sender)
-	w.rooms.Holders.ForgetCompany(fmt.Sprint(w.company[customer])) // as the notice does
+	w.deps.Holders.ForgetCompany(fmt.Sprint(w.company[customer])) // as the notice does
 }
 
 // A recipient who opted out gets nothing from that sender of that company, free of charge; other sends are not
@@ -260,7 +260,7 @@ func TestInboundList(t *testing.T) {
 		if i == 4 {
 			body = nil
 		}
-		id, err := w.rooms.Handsets.Insert(t.Context(), handsets.Message{CompanyID: w.company["live"], At: start.Add(time.Duration(i) * time.Hour), Carrier: "lumitel",
+		id, err := w.deps.Handsets.Insert(t.Context(), handsets.Message{CompanyID: w.company["live"], At: start.Add(time.Duration(i) * time.Hour), Carrier: "lumitel",
 			From: fmt.Sprint("+2577912340", i%2), To: "8080", Body: body, Parts: 1})
 		if err != nil {
 			t.Fatal(err)

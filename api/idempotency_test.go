@@ -118,7 +118,7 @@ func TestIdempotencyKeyExpires(t *testing.T) {
 	if got := w.do("live", "POST", "/v1/sms", body, keyHeader, "k"); got.body != first.body {
 		t.Errorf("a minute before its end: %s", got.body)
 	}
-	if n, err := w.rooms.Intake.ForgetKeys(t.Context()); n != 0 || err != nil {
+	if n, err := w.deps.Intake.ForgetKeys(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d keys forgotten, %v", n, err)
 	}
 	aged(life)
@@ -129,7 +129,7 @@ func TestIdempotencyKeyExpires(t *testing.T) {
 	}
 	aged(life + time.Hour)
 	young := w.do("live", "POST", "/v1/sms", body, keyHeader, "young")
-	if n, err := w.rooms.Intake.ForgetKeys(t.Context()); n != 1 || err != nil {
+	if n, err := w.deps.Intake.ForgetKeys(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d keys forgotten, %v", n, err)
 	}
 	if got := w.do("live", "POST", "/v1/sms", body, keyHeader, "young"); got.body != young.body {

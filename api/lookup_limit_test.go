@@ -34,9 +34,9 @@ func TestLookupsAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	rooms := w.rooms
-	rooms.Messages, rooms.Lookup, rooms.Statistics = messages.New(pool), lookup.New(pool), statistics.New(pool)
-	handler, err := New(rooms, Options{Plan: w.plan, TestSender: testSender, Lookups: 1, LookupsPerUser: 1})
+	deps := w.deps
+	deps.Messages, deps.Lookup, deps.Statistics = messages.New(pool), lookup.New(pool), statistics.New(pool)
+	handler, err := New(deps, Options{Plan: w.plan, TestSender: testSender, Lookups: 1, LookupsPerUser: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // The OpenAPI document has exactly the served endpoints.
 func TestDocumentListsTheRoutes(t *testing.T) {
-	a := &API{Rooms: Rooms{Throttle: throttle.New(nil, throttle.Options{})}}
+	a := &API{Deps: Deps{Throttle: throttle.New(nil, throttle.Options{})}}
 	var served, described []string
 	for _, e := range a.table() {
 		if path, ok := strings.CutPrefix(e.path, "/v1"); ok && path != "/openapi.json" {

@@ -38,7 +38,7 @@ func TestSenderAtCarriers(t *testing.T) {
 	}
 	balance := func() int64 {
 		t.Helper()
-		b, err := w.rooms.Ledger.Balance(t.Context(), w.company["live"])
+		b, err := w.deps.Ledger.Balance(t.Context(), w.company["live"])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestSenderAtCarriers(t *testing.T) {
 			t.Errorf("%s %s: %d %s (%s); want %q; the balance is %d, was %d", path, body, r.status, r.body, r.header.Get("X-Error-Code"), text, balance(), money)
 		}
 	}
-	fresh := func() { w.rooms.Holders.ForgetCompany("all") }
+	fresh := func() { w.deps.Holders.ForgetCompany("all") }
 
 	sends("/v1/sms", single(atLeo, "ACME", "Bonjour"), "") // nothing is recorded, and nothing is required
 	set("lumitel", "approved")
@@ -116,13 +116,13 @@ func TestSenderAtCarriers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.rooms.Intake.SetRoutes(routes)
+		w.deps.Intake.SetRoutes(routes)
 	}
 	fresh()
 	reload(true)
 	sends("/v1/sms", single(atLeo, "ACME", "Bonjour"), refused)
 	sends("/v1/sms", single(atLumitel, "ACME", "Bonjour"), "")
-	if _, err := w.rooms.TestNumbers.SetTestNumber(t.Context(), "live@example.com", "+25779123456", true); err != nil {
+	if _, err := w.deps.TestNumbers.SetTestNumber(t.Context(), "live@example.com", "+25779123456", true); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.do("live", "POST", "/v1/sms", single(atLeo, testSender, "Bonjour")); r.status != 200 {

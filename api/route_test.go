@@ -9,7 +9,7 @@ import (
 func TestEveryEndpointNeedsATokenAndACompany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	for _, e := range (&API{Rooms: w.rooms}).table() {
+	for _, e := range (&API{Deps: w.deps}).table() {
 		path, below := strings.CutPrefix(e.path, "/v1/")
 		if !below || path == "openapi.json" {
 			continue

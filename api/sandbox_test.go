@@ -36,10 +36,10 @@ func TestSandbox(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Errorf("%d messages wait for a carrier", n)
 	}
-	if audit, err := w.rooms.Statistics.Audit(t.Context(), time.Hour); err != nil || audit.StuckPending != 0 {
+	if audit, err := w.deps.Statistics.Audit(t.Context(), time.Hour); err != nil || audit.StuckPending != 0 {
 		t.Errorf("the audit finds %+v, %v", audit, err)
 	}
-	if left, err := w.rooms.Ledger.Balance(t.Context(), w.company["new"]); err != nil || left != 1000 {
+	if left, err := w.deps.Ledger.Balance(t.Context(), w.company["new"]); err != nil || left != 1000 {
 		t.Errorf("%d credits left, %v", left, err)
 	}
 	if n := w.count(`SELECT count(*) FROM balances WHERE test_used <> 0`) + w.count(`SELECT count(*) FROM ledger WHERE kind <> 'adjustment'`); n != 0 {
@@ -103,7 +103,7 @@ func TestSandboxIsLimitedPerDay(t *testing.T) {
 	if got := w.do("live", "POST", "/v1/sms", body); got.status != 200 {
 		t.Errorf("a day later: %d %s", got.status, got.body)
 	}
-	if n, err := w.rooms.Messages.ForgetSandbox(t.Context()); err != nil || n != 3 {
+	if n, err := w.deps.Messages.ForgetSandbox(t.Context()); err != nil || n != 3 {
 		t.Errorf("%d forgotten, %v", n, err)
 	}
 }

@@ -436,7 +436,7 @@ func TestQuietHours(t *testing.T) {
 	}
 	for own, want := range map[string]bool{"none": false, clock(-5*time.Hour) + "-" + clock(-4*time.Hour): false, hours: true} {
 		w.exec(`UPDATE companies SET quiet_hours = $2 WHERE id = $1`, w.company["live"], own)
-		w.rooms.Holders.ForgetUser(fmt.Sprint(w.users["live"]))
+		w.deps.Holders.ForgetUser(fmt.Sprint(w.users["live"]))
 		if _, scheduled := due(w.sentBatch("live", one)); scheduled != want {
 			t.Errorf("with %s of its own, scheduled is %v", own, scheduled)
 		}

@@ -145,7 +145,7 @@ func TestCodeInTheUsersLanguage(t *testing.T) {
 	for i, c := range []struct{ language, begins string }{
 		{"fr", "Votre code de vérification Intumwa est "}, {"en", "Your Intumwa verification code is "}, {"rn", "Kode yawe ya Intumwa ni "},
 	} {
-		if err := w.rooms.People.SetLanguage(t.Context(), w.users["new"], c.language); err != nil {
+		if err := w.deps.People.SetLanguage(t.Context(), w.users["new"], c.language); err != nil {
 			t.Fatal(err)
 		}
 		w.later()

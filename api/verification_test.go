@@ -301,7 +301,7 @@ func TestVerificationEnds(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- w.rooms.Intake.RunVerifications(ctx) }()
+	go func() { ended <- w.deps.Intake.RunVerifications(ctx) }()
 	for deadline := time.Now().Add(20 * time.Second); w.count(`SELECT count(*) FROM verifications WHERE state = 0`) > 0 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -44,7 +44,7 @@ type world struct {
 	t       testing.TB
 	plan    *sms.Plan
 	pool    *pgxpool.Pool
-	rooms   Rooms
+	deps    Deps
 	senders *senders.Store
 	keys    *keys.Store
 	handler http.Handler
@@ -90,7 +90,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		o.TestNumbers(&numbers)
 	}
 	w.senders = senders.New(w.pool, testSender, holders.Forget)
-	w.rooms = Rooms{
+	w.deps = Deps{
 		Holders: holders, People: people.New(w.pool), Companies: companies.New(w.pool, holders.Forget), TestNumbers: testnumbers.New(w.pool, numbers),
 		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
 		Messages: messages.New(w.pool), Lookup: lookup.New(w.pool), Statistics: statistics.New(w.pool),
@@ -98,12 +98,12 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		Ledger:   billing.New(w.pool),
 		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),
 	}
-	w.rooms.Cancel = func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
-		done, err := settling.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, nil)
+	w.deps.Cancel = func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
+		done, err := settling.Cancel(ctx, w.pool, w.deps.Messages, w.deps.Webhooks, of, nil)
 		return done.Cancelled, done.Credits, err
 	}
-	w.rooms.Verifications = verifications.New(w.pool, []byte("key"))
-	in := intake.Options{TestSender: testSender, TestQuota: 5, Verifications: w.rooms.Verifications, Events: w.rooms.Webhooks.Enqueue,
+	w.deps.Verifications = verifications.New(w.pool, []byte("key"))
+	in := intake.Options{TestSender: testSender, TestQuota: 5, Verifications: w.deps.Verifications, Events: w.deps.Webhooks.Enqueue,
 		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications", Limit: cmp.Or(o.Verifications, 1000), Window: time.Hour, Timeout: 5 * time.Second})}
 	if o.Intake != nil {
 		o.Intake(&in)
@@ -112,20 +112,20 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if o.Line != nil {
 		accepting = testenv.Unheard(t, w.pool, o.Line)
 	}
-	w.rooms.Intake = intake.New(accepting, holders, w.rooms.TestNumbers, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
+	w.deps.Intake = intake.New(accepting, holders, w.deps.TestNumbers, w.deps.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
 	if o.FailedLogins > 0 {
 		o.Options.FailedLogins = throttle.New(rdb, throttle.Options{Prefix: prefix + ":logins", Limit: o.FailedLogins, Timeout: 5 * time.Second})
 	}
 	w.plan = sms.NewPlan("6", "7", "31")
 	o.Plan, o.TestSender, o.TestQuota, o.Replacements = w.plan, testSender, 5, 3
-	if w.handler, err = New(w.rooms, o.Options); err != nil {
+	if w.handler, err = New(w.deps, o.Options); err != nil {
 		t.Fatal(err)
 	}
 	w.server = httptest.NewServer(w.handler)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.end = cancel
 	ended := make(chan error, 1)
-	go func() { ended <- w.rooms.Intake.Run(ctx) }()
+	go func() { ended <- w.deps.Intake.Run(ctx) }()
 	t.Cleanup(func() {
 		w.server.Close()
 		cancel()
@@ -155,7 +155,7 @@ func (w *world) customer(name string, company *companies.NewCompany) {
 	}
 	company.OwnerEmail, company.Name = email, name
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		c, err := w.rooms.Companies.CreateCompany(ctx, tx, *company)
+		c, err := w.deps.Companies.CreateCompany(ctx, tx, *company)
 		w.company[name] = c.ID
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (w *world) sender(customer, name, country string, approved bool) {
 func (w *world) credits(customer string, want int64) {
 	w.t.Helper()
 	ctx := context.Background()
-	have, err := w.rooms.Ledger.Balance(ctx, w.company[customer])
+	have, err := w.deps.Ledger.Balance(ctx, w.company[customer])
 	if err == nil && have != want {
 		err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 			_, err := billing.Grant(ctx, tx, w.company[customer], want-have, "test")
@@ -210,7 +210,7 @@ func (w *world) settle() *world {
 
 func (w *world) testNumber(customer string, number sms.Number) {
 	w.t.Helper()
-	if _, err := w.rooms.TestNumbers.SetTestNumber(context.Background(), customer+"@example.com", number, true); err != nil {
+	if _, err := w.deps.TestNumbers.SetTestNumber(context.Background(), customer+"@example.com", number, true); err != nil {
 		w.t.Fatal(err)
 	}
 }

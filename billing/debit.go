@@ -20,7 +20,7 @@ type Receipt struct {
 	Left      int64 // of the day's Cap, when Capped
 }
 
-// Lock locks the balances for debits. It also runs the statements left for later (postgres.Later), which may show that
+// Lock locks the balances for debits. It also runs the statements left for later (postgres.Pipeline), which may show that
 // some of the debits must not be made.
 func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Locked, error) {
 	b := newLocked(debits)
@@ -41,7 +41,7 @@ func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuot
 }
 
 // ChargeAll locks the balances for debits of at least one credit, without a Cap, that their companies can probably pay, and
-// makes all of them. It is left for later (postgres.Later), and its receipts are set when tx is committed. If a company
+// makes all of them. It is left for later (postgres.Pipeline), and its receipts are set when tx is committed. If a company
 // cannot pay, PostgreSQL refuses the transaction (postgres.Refused); use Lock and Charge then. The transaction waits at
 // most patience for each lock.
 func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Duration) ([]Receipt, error) {
@@ -79,7 +79,7 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Dur
 		}
 		return nil
 	})
-	return receipts, postgres.Later(ctx, tx, "writing the ledger", batch)
+	return receipts, postgres.Pipeline(ctx, tx, "writing the ledger", batch)
 }
 
 // remaining reads a company's ledger from its end: ref has no index for sends, and the planner would read the whole

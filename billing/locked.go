@@ -143,5 +143,5 @@ func (b *Locked) write(ctx context.Context, tx pgx.Tx, kind string) error {
 			SELECT unnest($2::bigint[]), $1, unnest($3::bigint[]), unnest($4::bigint[]), unnest($5::uuid[])`,
 			kind, b.company, b.amount, b.after, b.ref)
 	}
-	return postgres.Later(ctx, tx, "writing the ledger", batch)
+	return postgres.Pipeline(ctx, tx, "writing the ledger", batch)
 }

@@ -27,8 +27,8 @@ const (
 	sweepEvery  = time.Hour
 )
 
-// Rooms are the packages that campaigns call.
-type Rooms struct {
+// Deps are the packages that campaigns call.
+type Deps struct {
 	Pool    *pgxpool.Pool
 	Holders *keys.Holders
 	People  *people.Store
@@ -40,14 +40,14 @@ type Rooms struct {
 
 // Campaigns is safe for concurrent use, in any number of processes.
 type Campaigns struct {
-	Rooms
+	Deps
 
 	batches *messages.Store
 }
 
 // New returns Campaigns. Its Run sends the further parts; a process without it can begin campaigns.
-func New(rooms Rooms) *Campaigns {
-	return &Campaigns{Rooms: rooms, batches: messages.New(rooms.Pool)}
+func New(deps Deps) *Campaigns {
+	return &Campaigns{Deps: deps, batches: messages.New(deps.Pool)}
 }
 
 // Run sends the further parts of campaigns and deletes old ones, until ctx ends. The second part of a campaign follows

@@ -55,7 +55,7 @@ func TestHabitsOfFiles(t *testing.T) {
 			<row r="3"><c r="A3" t="str"><f>"+257"&amp;"71234567"</f><v>+25771234567</v></c></row></sheetData>`, ""))), "", "phone", both},
 		"empty columns at the end": {"phone;nom;;;\n79123456;A;;;\n71234567;B;;;\n;;;;\n", "", "phone", both},
 	} {
-		c := &Campaigns{Rooms: Rooms{Plan: sms.NewPlan("6", "7")}}
+		c := &Campaigns{Deps: Deps{Plan: sms.NewPlan("6", "7")}}
 		r, wrong := c.Open(english, &accounts.Company{Approved: true, Verified: true}, "DEMO", test.template, []byte(test.file), Reading{})
 		if len(wrong) > 0 {
 			if len(wrong) > 1 || wrong[0].Text != test.column {

@@ -7,7 +7,7 @@
 // The file is YAML. Unknown keys are mistakes. ${NAME} in a value is replaced from the environment, ${file:PATH} from
 // a file, and $$ by a dollar. An environment variable can override any key, see [Load].
 //
-// No other package reads the file: cmd/intumwa turns it into each room's Options.
+// No other package reads the file: cmd/intumwa turns it into each package's Options.
 package configs
 
 import "time"

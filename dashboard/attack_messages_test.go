@@ -100,7 +100,7 @@ func TestRefusals(t *testing.T) {
 // again.
 func TestSendsAreLimited(t *testing.T) {
 	var away *intake.Intake
-	w := newWorld(t, func(r *Rooms, _ *Options) {
+	w := newWorld(t, func(r *Deps, _ *Options) {
 		r.Sends = limit(t, 2, 0)
 		pool := testenv.Pool(t)
 		pool.Close()
@@ -111,11 +111,11 @@ func TestSendsAreLimited(t *testing.T) {
 	send := func() answer {
 		return c.post("/messages/new", "do", "send", "key", key, "sender", "ISOKO", "number", "79222222", "message", "kept")
 	}
-	here := w.d.rooms.Intake
-	w.d.rooms.Intake = away
+	here := w.d.deps.Intake
+	w.d.deps.Intake = away
 	w.d.wire()
 	c.wants(send(), http.StatusServiceUnavailable, "Nothing was sent", key, ">\nkept</textarea>")
-	w.d.rooms.Intake = here
+	w.d.deps.Intake = here
 	w.d.wire()
 	c.wants(send(), http.StatusSeeOther)
 	c.wants(send(), http.StatusTooManyRequests, "within a minute")

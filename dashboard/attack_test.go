@@ -76,7 +76,7 @@ func TestEveryRoute(t *testing.T) {
 
 // TestHeaders: every response restricts what a browser may load, store and frame.
 func TestHeaders(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.SecureCookies = true })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.SecureCookies = true })
 	w.user("aline@example.com", false)
 	c := newClient(w)
 	for _, path := range []string{"/", "/sign-in", "/nowhere", "/robots.txt", w.d.assets.paths["style.css"]} {
@@ -150,7 +150,7 @@ func TestOtherCompanysRows(t *testing.T) {
 	draft := bob.send("/campaigns", "BOBCO", "Bob's {{name}}", []byte("phone_number,name\n79111111,secret\n")).Header.Get("Location")
 	batch := bob.send("/campaigns", "BOBCO", "Bob's {{name}}", []byte("phone_number,name\n79111111,secret\n")).Header.Get("Location")
 	batch = bob.post(batch + "/send").Header.Get("Location")
-	rows, _, err := w.d.rooms.Lookup.List(t.Context(), sms.CompanyID(bobs.ID), lookup.Filter{}, 0, 1)
+	rows, _, err := w.d.deps.Lookup.List(t.Context(), sms.CompanyID(bobs.ID), lookup.Filter{}, 0, 1)
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
@@ -187,7 +187,7 @@ func TestOtherCompanysRows(t *testing.T) {
 		aline.wants(aline.post("/messages/new", "key", aline.key("/messages/new"), "sender", sender, "number", "79000001", "message", "x"), http.StatusUnprocessableEntity)
 	}
 	aline.wants(aline.post("/messages/new", "key", first, "sender", "ISOKO", "number", "79222222", "message", "Aline's own"), http.StatusSeeOther)
-	if _, known, err := w.d.rooms.Intake.Answered(t.Context(), alineUser.ID, web.KeyPrefix+first); !known || err != nil {
+	if _, known, err := w.d.deps.Intake.Answered(t.Context(), alineUser.ID, web.KeyPrefix+first); !known || err != nil {
 		t.Error("the key is not Aline's own:", known, err)
 	}
 	aline.wants(aline.post("/deliveries/recovery", "from", "2020-01-01T00:00"), http.StatusSeeOther)
@@ -237,7 +237,7 @@ func TestAccountsAreNotRevealed(t *testing.T) {
 // TestBruteForce: tries of passwords, codes and mails are limited from any address, whether the account exists or not.
 func TestBruteForce(t *testing.T) {
 	const most, dayMost = 3, 5
-	w := newWorld(t, func(r *Rooms, _ *Options) {
+	w := newWorld(t, func(r *Deps, _ *Options) {
 		r.Tries.Codes = limit(t, dayMost, 24*time.Hour)
 		r.Tries.Account = limit(t, most, time.Hour)
 		r.Tries.Mails = limit(t, most, time.Hour)
@@ -292,7 +292,7 @@ func TestBruteForce(t *testing.T) {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
 	}
 	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
-	w.d.rooms.Tries.Account = nil // in the next quarter of an hour the daily limit of codes holds
+	w.d.deps.Tries.Account = nil // in the next quarter of an hour the daily limit of codes holds
 	w.d.wire()
 	for range dayMost - most {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
@@ -433,7 +433,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 // TestDatabaseAway: the pages report an outage, and the sign-in page still opens.
 func TestDatabaseAway(t *testing.T) {
 	var pool *pgxpool.Pool
-	w := newWorld(t, func(r *Rooms, _ *Options) {
+	w := newWorld(t, func(r *Deps, _ *Options) {
 		pool = testenv.Pool(t)
 		on := accountsOn(pool)
 		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Holders, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Holders, on.Senders, on.TestNumbers
@@ -453,7 +453,7 @@ func TestDatabaseAway(t *testing.T) {
 // TestPanic: a panic becomes an error page without details.
 func TestPanic(t *testing.T) {
 	var log logged
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	w.d.site.GET("/panic/:id", w.d.site.Open(func(*web.Visit) error { panic("canary") }))
 	c := newClient(w)
 	a := c.get("/panic/secret")

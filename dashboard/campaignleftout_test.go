@@ -45,9 +45,9 @@ func TestCampaignLeavesOut(t *testing.T) {
 		text string
 	}{
 		"no_carrier": {func(w *world) {
-			w.d.rooms.Intake.SetRoutes(routes(false).Without(map[string]string{"lumitel": ""}))
+			w.d.deps.Intake.SetRoutes(routes(false).Without(map[string]string{"lumitel": ""}))
 		}, 15, "No carrier serves this number."},
-		"sender_not_registered": {func(w *world) { w.d.rooms.Intake.SetRoutes(routes(true)) }, 15, "does not know this sender ID yet"},
+		"sender_not_registered": {func(w *world) { w.d.deps.Intake.SetRoutes(routes(true)) }, 15, "does not know this sender ID yet"},
 		"number_limit": {func(w *world) {
 			w.exec(`update companies set number_a_day = 1`)
 			w.exec(`update campaign_rows set number = '+25779001600' where n in (1700, 1800, 2300)`)
@@ -89,7 +89,7 @@ func TestCampaignLeavesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.d.rooms.Intake.SetRoutes(none)
+	w.d.deps.Intake.SetRoutes(none)
 	w.sendAll()
 	w.counts(1, `select count(*) from batches where awaited = 0 and recipients_count = 1000 and (left_out->>'no_carrier')::int = 1500`)
 	w.credits(company.ID, 2000)
@@ -106,7 +106,7 @@ func TestCampaignChangedSinceCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.d.rooms.Intake.SetRoutes(routes)
+	w.d.deps.Intake.SetRoutes(routes)
 	c.wants(c.post(draft+"/send"), http.StatusUnprocessableEntity, "Nothing was sent", "No carrier serves this number.")
 	w.counts(0, `select count(*) from messages`)
 	c.wants(c.post(draft+"/without", "what", "faults"), http.StatusSeeOther)

@@ -71,7 +71,7 @@ func (w *world) audited() {
 	if err != nil || found != (statistics.Audit{}) {
 		w.t.Errorf("the audit found %+v, %v", found, err)
 	}
-	if _, wrong, err := w.d.rooms.Ledger.Audit(w.t.Context()); err != nil || wrong != 0 {
+	if _, wrong, err := w.d.deps.Ledger.Audit(w.t.Context()); err != nil || wrong != 0 {
 		w.t.Errorf("%d wrong balances, %v", wrong, err)
 	}
 	w.counts(0, `select (select count(*) from campaigns) + (select count(*) from campaign_rows)`)
@@ -113,7 +113,7 @@ func TestCampaignInParts(t *testing.T) {
 		recipients[i] = intake.Recipient{Number: "+25779000000", Message: "x"}
 	}
 	for _, part := range []intake.Part{{Of: id, Awaited: 1500}, {Of: id, Further: true, Awaited: 500}, {Of: id, Further: true}} {
-		if _, err := w.d.rooms.Intake.SendBatch(t.Context(), p, intake.Batch{Sender: "DEMO", Recipients: recipients, Part: &part}); err == nil {
+		if _, err := w.d.deps.Intake.SendBatch(t.Context(), p, intake.Batch{Sender: "DEMO", Recipients: recipients, Part: &part}); err == nil {
 			t.Errorf("a part after which %d are awaited is accepted", part.Awaited)
 		}
 	}

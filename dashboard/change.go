@@ -12,7 +12,7 @@ import (
 // many.
 func (d *Dashboard) by(v *web.Visit) operations.Actor {
 	return operations.By(audit.User(v.Session.User.ID), func(ctx context.Context) error {
-		if changes := d.rooms.Tries.Changes; changes != nil && !changes.Allow(ctx, v.Session.User.ID).Allowed {
+		if changes := d.deps.Tries.Changes; changes != nil && !changes.Allow(ctx, v.Session.User.ID).Allowed {
 			return web.ErrChanges
 		}
 		return nil

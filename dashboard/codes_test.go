@@ -11,7 +11,7 @@ import (
 
 // TestFreeCodesAreLimited: the page says when the next free code is possible. A company with credits gets one.
 func TestFreeCodesAreLimited(t *testing.T) {
-	w := newWorld(t, func(r *Rooms, _ *Options) {
+	w := newWorld(t, func(r *Deps, _ *Options) {
 		*r.TestNumbers = *testnumbers.New(r.Pool, testnumbers.Options{Key: []byte("key"), Forget: r.Holders.Forget, Replacements: 3, FreeCodes: 1})
 	})
 	first, _, _ := w.customer("aline", "ISOKO", 0)
@@ -28,7 +28,7 @@ func TestFreeCodesAreLimited(t *testing.T) {
 
 // TestSignUpsOfAnAddress: a network address may ask for few links for signing up a day.
 func TestSignUpsOfAnAddress(t *testing.T) {
-	w := newWorld(t, func(r *Rooms, o *Options) {
+	w := newWorld(t, func(r *Deps, o *Options) {
 		r.Tries.SignUps, o.TrustedProxies = limit(t, 2, time.Hour), []string{"127.0.0.1"}
 	})
 	c := newClient(w)

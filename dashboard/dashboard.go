@@ -67,9 +67,9 @@ type Options struct {
 	Metrics        prometheus.Registerer // nil: not registered
 }
 
-// Rooms are the packages that the dashboard calls.
-type Rooms struct {
-	Pool        *pgxpool.Pool // for transactions over several rooms
+// Deps are the packages that the dashboard calls.
+type Deps struct {
+	Pool        *pgxpool.Pool // for transactions over several packages
 	People      *people.Store
 	SignIn      *people.SignIn
 	Sessions    *people.Sessions
@@ -116,8 +116,8 @@ type Tries struct {
 type Dashboard struct {
 	opts       Options
 	log        *slog.Logger
-	rooms      Rooms
-	operations operations.Rooms
+	deps       Deps
+	operations operations.Deps
 	words      *texts.Texts
 	assets     assets
 	site       *web.Site
@@ -133,7 +133,7 @@ type Dashboard struct {
 }
 
 // New reads the templates and texts. Run starts the background work.
-func New(rooms Rooms, opts Options) (*Dashboard, error) {
+func New(deps Deps, opts Options) (*Dashboard, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -141,8 +141,8 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		opts.SessionIdle = 12 * time.Hour
 	}
 	opts.PublicURL, opts.DocsURL = strings.TrimRight(opts.PublicURL, "/"), strings.TrimRight(opts.DocsURL, "/")
-	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, People: rooms.People, SignIn: rooms.SignIn,
-		Companies: rooms.Companies, Keys: rooms.Keys, Senders: rooms.Senders, TestNumbers: rooms.TestNumbers, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets}}
+	d := &Dashboard{opts: opts, log: opts.Log, deps: deps, operations: operations.Deps{Pool: deps.Pool, Many: deps.Many, People: deps.People, SignIn: deps.SignIn,
+		Companies: deps.Companies, Keys: deps.Keys, Senders: deps.Senders, TestNumbers: deps.TestNumbers, Webhooks: deps.Webhooks, Handsets: deps.Handsets}}
 	var err error
 	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
@@ -154,7 +154,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		SessionIdle: opts.SessionIdle, SMPP: opts.SMPP, AtOnce: opts.AtOnce, AtOnceOfOne: opts.AtOnceOfOne, Words: d.words, Log: opts.Log, Metrics: opts.Metrics,
 		Uploads:   map[string]web.Upload{"POST /campaigns": sending.CampaignUpload, "POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
 		Missing:   []error{accounts.ErrNotFound, messages.ErrNotFound, webhooks.ErrNotFound, campaigns.ErrNotFound, exports.ErrNotFound, verifications.ErrNotFound},
-		Templates: pages, Nav: d.nav, Sessions: rooms.Sessions, Balance: rooms.Ledger.Balance}); err != nil {
+		Templates: pages, Nav: d.nav, Sessions: deps.Sessions, Balance: deps.Ledger.Balance}); err != nil {
 		return nil, err
 	}
 	d.wire()
@@ -170,7 +170,7 @@ const sweepEvery = time.Hour
 // Run deletes ended sessions and mailed links until ctx ends.
 func (d *Dashboard) Run(ctx context.Context) error {
 	for {
-		if err := d.rooms.Sessions.Sweep(ctx, d.opts.SessionIdle); err != nil && ctx.Err() == nil {
+		if err := d.deps.Sessions.Sweep(ctx, d.opts.SessionIdle); err != nil && ctx.Err() == nil {
 			d.log.Warn("ended sessions and mailed links could not be deleted", "event", "sessions_not_deleted", "error", err)
 		}
 		select {

@@ -11,7 +11,7 @@
 //
 // # Handlers
 //
-//   - Errors: a handler returns them. A room's error for a missing row, and web.ErrNotFound, become 404. A failure becomes
+//   - Errors: a handler returns them. A package's error for a missing row, and web.ErrNotFound, become 404. A failure becomes
 //     its own page. Any other error is logged and becomes 503.
 //   - Forms: v.Form() is the request's form. f.Required, f.Number and the like read its fields and set their errors. If
 //     !f.OK(), the POST handler returns the GET handler, whose page shows the errors with the status 422. f.Deny sets

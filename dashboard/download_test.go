@@ -47,7 +47,7 @@ func (c *client) begin(path string) (conn net.Conn, line string) {
 // TestSlowReaders: the companies of one network address that read no download leave room for others, and customers
 // leave room for administrators.
 func TestSlowReaders(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
 	var refused, begun int
 	var count sync.Mutex
 	var all sync.WaitGroup
@@ -121,7 +121,7 @@ func TestDownloadsEnd(t *testing.T) {
 // TestDownloadsWaitWithoutTurn: a download that waits for others of its company holds no turn at the database, which all
 // pages need.
 func TestDownloadsWaitWithoutTurn(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce = 1 })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.AtOnce = 1 })
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	w.document(company.ID)
 	for range web.DownloadsOfOne {

@@ -118,7 +118,7 @@ func (w *world) export() {
 	w.t.Helper()
 	for found := true; found; {
 		var err error
-		if found, err = w.d.rooms.Exports.WriteNext(w.t.Context()); err != nil {
+		if found, err = w.d.deps.Exports.WriteNext(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -72,7 +72,7 @@ func TestFacts(t *testing.T) {
 // TestDocument: a document is a PDF, PNG or JPEG of bounded size, and only a download. Only the company and
 // administrators can read it, until an administrator deletes it.
 func TestDocument(t *testing.T) {
-	w := newWorld(t, func(r *Rooms, _ *Options) { r.Tries.Papers = limit(t, 3, time.Hour) })
+	w := newWorld(t, func(r *Deps, _ *Options) { r.Tries.Papers = limit(t, 3, time.Hour) })
 	c, _, company := w.owner()
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	admin := newClient(w)

@@ -26,8 +26,8 @@ import (
 
 const testSender = "INTUMWATEST"
 
-// sends adds the sending rooms to a dashboard, without a connected carrier.
-func (w *world) sends(rooms *Rooms, options *Options) {
+// sends adds what sends to a dashboard, without a connected carrier.
+func (w *world) sends(deps *Deps, options *Options) {
 	w.t.Helper()
 	client, prefix := testenv.Redis(w.t)
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6"}}, {Carrier: "leo", Prefixes: []string{"7"}}})
@@ -35,19 +35,19 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 		w.t.Fatal(err)
 	}
 	store := messages.New(w.pool)
-	rooms.Intake = intake.New(w.pool, w.holders, w.testNumbers, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
+	deps.Intake = intake.New(w.pool, w.holders, w.testNumbers, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
 		Verifications: verifications.New(w.pool, []byte("key")), Events: w.hooks.Enqueue,
 		Repeats:          throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Key: []byte("key"), Timeout: 5 * time.Second}),
 		VerificationRate: throttle.New(client, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
-	rooms.Verifications = verifications.New(w.pool, []byte("key"))
-	rooms.Messages, rooms.Lookup, rooms.Statistics, rooms.Handsets = store, lookup.New(w.pool), statistics.New(w.pool), handsets.New(w.pool)
+	deps.Verifications = verifications.New(w.pool, []byte("key"))
+	deps.Messages, deps.Lookup, deps.Statistics, deps.Handsets = store, lookup.New(w.pool), statistics.New(w.pool), handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
-	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})
-	if rooms.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {
+	deps.Campaigns = campaigns.New(campaigns.Deps{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: deps.Ledger, Intake: deps.Intake, Plan: options.Plan, Log: options.Log})
+	if deps.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {
 		w.t.Fatal(err)
 	}
 	options.APIURL = "https://api.example.com/v1"
-	w.run(rooms.Intake.Run)
+	w.run(deps.Intake.Run)
 }
 
 // customer returns a signed-in user with an approved company, a sender ID and credits.

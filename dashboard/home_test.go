@@ -16,7 +16,7 @@ var mainButton = regexp.MustCompile(`<a class="button" href="([^"]*)"`)
 // TestHome: a new customer's page leads with one next step. An active customer's page has the day, the week and the
 // latest failures, and no steps although its test number is not verified. Without credits, every page reports it with the operator's notice.
 func TestHome(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.CreditsNotice = "25 FBu a credit, by transfer. Call 22 22 22 22." })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.CreditsNotice = "25 FBu a credit, by transfer. Call 22 22 22 22." })
 	c, _, _ := w.owner()
 	a := c.get("/")
 	c.wants(a, http.StatusOK, "Steps to your first message")

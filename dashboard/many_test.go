@@ -165,12 +165,12 @@ func TestManyMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	rooms := &w.d.rooms
-	rooms.Messages, rooms.Lookup, rooms.Statistics = messages.New(pool), lookup.New(pool), statistics.New(pool)
-	rooms.Pool, rooms.Statements, rooms.Handsets = pool, billing.New(pool), handsets.New(pool)
+	deps := &w.d.deps
+	deps.Messages, deps.Lookup, deps.Statistics = messages.New(pool), lookup.New(pool), statistics.New(pool)
+	deps.Pool, deps.Statements, deps.Handsets = pool, billing.New(pool), handsets.New(pool)
 	w.d.wire()
 
-	old, _, err := w.d.rooms.Lookup.List(t.Context(), sms.CompanyID(company.ID), lookup.Filter{}, 1000, 1)
+	old, _, err := w.d.deps.Lookup.List(t.Context(), sms.CompanyID(company.ID), lookup.Filter{}, 1000, 1)
 	if err != nil || len(old) != 1 {
 		t.Fatal(old, err)
 	}

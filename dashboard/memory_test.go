@@ -69,7 +69,7 @@ func heapPeak() (stop func() int) {
 // TestMemoryOfUploads: as many documents and small files as strangers may upload at the same time, all of them held
 // back before their last byte and then ended together, need little memory.
 func TestMemoryOfUploads(t *testing.T) {
-	w := loneWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies, o.AtOnce, o.AtOnceOfOne = []string{"127.0.0.1"}, 8, 4 })
+	w := loneWorld(t, func(_ *Deps, o *Options) { o.TrustedProxies, o.AtOnce, o.AtOnceOfOne = []string{"127.0.0.1"}, 8, 4 })
 	address, err := url.Parse(w.url)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestMemoryOfUploads(t *testing.T) {
 
 // TestMemoryOfDownloads: documents that are read slowly need little memory.
 func TestMemoryOfDownloads(t *testing.T) {
-	w := loneWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
+	w := loneWorld(t, func(_ *Deps, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
 	var slow []*client
 	for i := range 32 {
 		c := newClient(w)

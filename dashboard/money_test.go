@@ -201,7 +201,7 @@ func (c *client) campaign(template, file string) (batch string) {
 // incomplete.
 func TestLongFile(t *testing.T) {
 	var lookups *pgxpool.Pool
-	w := newWorld(t, func(r *Rooms, _ *Options) {
+	w := newWorld(t, func(r *Deps, _ *Options) {
 		var err error
 		if lookups, err = pgxpool.NewWithConfig(t.Context(), r.Pool.Config()); err != nil {
 			t.Fatal(err)

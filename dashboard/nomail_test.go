@@ -9,9 +9,9 @@ import (
 
 // TestWithoutMailServer: without mail.url nobody is told that a link was sent.
 func TestWithoutMailServer(t *testing.T) {
-	w := newWorld(t, func(rooms *Rooms, _ *Options) {
+	w := newWorld(t, func(deps *Deps, _ *Options) {
 		var err error
-		if rooms.Mailer, err = mail.New(mail.Options{}); err != nil {
+		if deps.Mailer, err = mail.New(mail.Options{}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -111,7 +111,7 @@ func TestPagesMatchRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := intake.Batch{Sender: "ISOKO", Recipients: []intake.Recipient{{Number: "+25761234567", Message: "the words"}, {Number: "+25761234568", Message: "the words"}}}
-	if _, err := w.d.rooms.Intake.SendBatch(t.Context(), p, batch); err != nil {
+	if _, err := w.d.deps.Intake.SendBatch(t.Context(), p, batch); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`insert into opt_outs (company_id, phone_number, sender, source) values ($1, '+25761234569', '', 'api')`, company.ID)

@@ -51,7 +51,7 @@ func (s *statements) take() []string {
 // address has an account or not. So its duration shows nothing, however long a commit takes.
 func TestAccountsAreNotTimed(t *testing.T) {
 	trace := &statements{}
-	w := stillWorld(t, func(r *Rooms, _ *Options) {
+	w := stillWorld(t, func(r *Deps, _ *Options) {
 		config := r.Pool.Config()
 		config.ConnConfig.Tracer = trace
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)

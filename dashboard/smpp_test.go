@@ -135,7 +135,7 @@ func TestAdminSMPP(t *testing.T) {
 
 // TestWithoutSMPP: an installation without smpp_server.listen has no page about it.
 func TestWithoutSMPP(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.SMPP = false })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.SMPP = false })
 	c, _, _ := w.owner()
 	if home := c.get("/"); strings.Contains(home.body, "/smpp") {
 		t.Error("the navigation names SMPP")

@@ -59,7 +59,7 @@ func (w *world) next(answers <-chan answer) answer {
 
 // TestTurnsOfOneUser: few slow pages of one user run at a time, and they do not delay another user's.
 func TestTurnsOfOneUser(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
 	greedy, _, _ := w.customer("aline", "ISOKO", 0)
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	for _, path := range []string{"/messages?status=failed", "/deliveries?state=delivered"} {
@@ -85,7 +85,7 @@ func TestTurnsOfOneUser(t *testing.T) {
 // TestInventedSessions: invented sessions and links do not exhaust the database's connections, and static pages need
 // none.
 func TestInventedSessions(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
 	for table, path := range map[string]string{"sessions": "/sign-in", "mail_links": "/sign-up/x"} {
 		stranger := newClient(w)
 		if table == "sessions" {
@@ -129,7 +129,7 @@ func (c *client) drip(path, contentType string, length int) (conn net.Conn, line
 
 // TestSlowForms: slow forms and uploads hold no turn, and one company's uploads leave room for another's.
 func TestSlowForms(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 2, 1 })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.AtOnce, o.AtOnceOfOne = 2, 1 })
 	slow, _, _ := w.customer("aline", "ISOKO", 0)
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	for range 2 {
@@ -164,7 +164,7 @@ func TestSlowForms(t *testing.T) {
 
 // TestManyCompaniesUpload: one person's many companies do not block others' uploads.
 func TestManyCompaniesUpload(t *testing.T) {
-	w := newWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
+	w := newWorld(t, func(_ *Deps, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
 	for path, most := range map[string]int{"/campaigns": web.UploadsOfAddress, "/company/document": web.DocumentsOfAddress} {
 		refused := 0
 		for i := range most/web.UploadsOfCompany + 1 {
@@ -200,7 +200,7 @@ func TestOpenFormsAreShort(t *testing.T) {
 // TestChangesAreLimited: a user's permanent audit rows are limited.
 func TestChangesAreLimited(t *testing.T) {
 	const most = 6
-	w := newWorld(t, func(r *Rooms, _ *Options) {
+	w := newWorld(t, func(r *Deps, _ *Options) {
 		r.Tries.Changes = limit(t, most, time.Hour)
 	})
 	c, u, _ := w.customer("aline", "ISOKO", 0)

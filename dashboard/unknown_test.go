@@ -31,16 +31,16 @@ func TestOutcomeUnknown(t *testing.T) {
 		campaign:        nil,
 	} {
 		line := &testenv.Line{}
-		here := w.d.rooms.Intake
+		here := w.d.deps.Intake
 		in := intake.New(testenv.Unheard(t, w.pool, line), w.holders, w.testNumbers, messages.New(w.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
 		running, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = in.Run(running) }()
 		line.LoseAndCut()
 		line.OnLost(t, end) // and with it the wait for the outcome
-		rooms := w.campaigns.Rooms
-		rooms.Intake = in
-		w.d.rooms.Intake, w.d.rooms.Campaigns = in, campaigns.New(rooms)
+		deps := w.campaigns.Deps
+		deps.Intake = in
+		w.d.deps.Intake, w.d.deps.Campaigns = in, campaigns.New(deps)
 		w.d.wire()
 		page := c.post(path, fields...)
 		c.wants(page, http.StatusServiceUnavailable, "may have been sent", "Try again")
@@ -48,7 +48,7 @@ func TestOutcomeUnknown(t *testing.T) {
 			t.Errorf("%s: %s", path, page.body)
 		}
 		<-ended
-		w.d.rooms.Intake, w.d.rooms.Campaigns = here, w.campaigns
+		w.d.deps.Intake, w.d.deps.Campaigns = here, w.campaigns
 		w.d.wire()
 		c.wants(c.post(path, fields...), http.StatusSeeOther)
 	}

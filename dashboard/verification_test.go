@@ -52,7 +52,7 @@ func TestVerificationsPage(t *testing.T) {
 	aline.wants(aline.post(check, "code", code), http.StatusSeeOther)
 	page = aline.get(path)
 	aline.wants(page, http.StatusOK, "The verification is approved", "Approved")
-	list, err := w.d.rooms.Verifications.List(t.Context(), sms.CompanyID(company.ID), 0, 1)
+	list, err := w.d.deps.Verifications.List(t.Context(), sms.CompanyID(company.ID), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -361,7 +361,7 @@ func (p *person) sendsMessages(email string, company int64) {
 	for i := range 30 {
 		bulk.Recipients = append(bulk.Recipients, intake.Recipient{Number: sms.Number(fmt.Sprintf("+2577901%04d", i)), Message: fmt.Sprintf("Amahoro %d, ibicuruzwa vyawe birageze.", i+1)})
 	}
-	answer, err := p.w.d.rooms.Intake.SendBatch(p.Context(), principal, bulk)
+	answer, err := p.w.d.deps.Intake.SendBatch(p.Context(), principal, bulk)
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -233,7 +233,7 @@ func TestWebhookSecret(t *testing.T) {
 // TestWebhookAddress: an invalid URL, or a private address as a URL or behind a name, is refused in the page's language
 // and changes nothing.
 func TestWebhookAddress(t *testing.T) {
-	w := newWorld(t, func(r *Rooms, _ *Options) { r.Webhooks = webhooks.New(r.Pool, webhooks.Options{}) })
+	w := newWorld(t, func(r *Deps, _ *Options) { r.Webhooks = webhooks.New(r.Pool, webhooks.Options{}) })
 	c, _, company := w.owner()
 	for address, text := range map[string]string{
 		"": "This field is required.", "x": "not a complete address", "http://example.com": "must begin with https://", "javascript:alert(1)": "not a complete address",
@@ -261,7 +261,7 @@ func TestWebhookAddress(t *testing.T) {
 
 // TestWebhookTests: test calls to another party's server are limited.
 func TestWebhookTests(t *testing.T) {
-	w := newWorld(t, func(r *Rooms, _ *Options) {
+	w := newWorld(t, func(r *Deps, _ *Options) {
 		r.Tries.Tests = limit(t, 2, time.Hour)
 	})
 	c, _, company := w.owner()

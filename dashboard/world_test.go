@@ -66,9 +66,9 @@ type world struct {
 	letters   *letters.Letters
 }
 
-// newWorld starts a dashboard and the background work behind it; change may modify its rooms and options. Tests with separate worlds run in
+// newWorld starts a dashboard and the background work behind it; change may modify its deps and options. Tests with separate worlds run in
 // parallel.
-func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
+func newWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	t.Helper()
 	w := stillWorld(t, change)
 	w.run(w.d.Run)
@@ -79,18 +79,18 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 }
 
 // stillWorld is newWorld without the background work; the test does it.
-func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
+func stillWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	t.Helper()
 	t.Parallel()
 	return loneWorld(t, change)
 }
 
 // loneWorld is stillWorld for a test that runs alone.
-func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
+func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	t.Helper()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
-	rooms := accountsOn(w.pool)
-	w.people, w.signIn, w.sessions, w.companies, w.keys, w.holders, w.senders, w.testNumbers = rooms.People, rooms.SignIn, rooms.Sessions, rooms.Companies, rooms.Keys, rooms.Holders, rooms.Senders, rooms.TestNumbers
+	deps := accountsOn(w.pool)
+	w.people, w.signIn, w.sessions, w.companies, w.keys, w.holders, w.senders, w.testNumbers = deps.People, deps.SignIn, deps.Sessions, deps.Companies, deps.Keys, deps.Holders, deps.Senders, deps.TestNumbers
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -114,18 +114,18 @@ func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
-	rooms.Ledger, rooms.Statements, rooms.Webhooks, rooms.Mailer, rooms.API, rooms.Many = billing.New(w.pool), billing.New(w.pool), w.hooks, mailer, w.api, batch
+	deps.Ledger, deps.Statements, deps.Webhooks, deps.Mailer, deps.API, deps.Many = billing.New(w.pool), billing.New(w.pool), w.hooks, mailer, w.api, batch
 	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true, SMPP: true, AtOnce: 64, AtOnceOfOne: 64,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	w.sends(&rooms, &options)
+	w.sends(&deps, &options)
 	if change != nil {
-		change(&rooms, &options)
+		change(&deps, &options)
 	}
-	if w.d, err = New(rooms, options); err != nil {
+	if w.d, err = New(deps, options); err != nil {
 		t.Fatal(err)
 	}
-	w.campaigns = w.d.rooms.Campaigns
-	if w.letters, err = letters.New(w.pool, w.people, w.companies, w.senders, w.d.rooms.Mailer, w.url, w.d.log); err != nil {
+	w.campaigns = w.d.deps.Campaigns
+	if w.letters, err = letters.New(w.pool, w.people, w.companies, w.senders, w.d.deps.Mailer, w.url, w.d.log); err != nil {
 		t.Fatal(err)
 	}
 	server.Config.Handler = w.d
@@ -134,11 +134,11 @@ func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	return w
 }
 
-// accountsOn returns rooms with those of accounts, on a pool.
-func accountsOn(pool *pgxpool.Pool) Rooms {
+// accountsOn returns deps with those of accounts, on a pool.
+func accountsOn(pool *pgxpool.Pool) Deps {
 	key := []byte("key")
 	holders := keys.NewHolders(pool, keys.Options{Key: key})
-	return Rooms{Pool: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, &[32]byte{1}), Sessions: people.NewSessions(pool),
+	return Deps{Pool: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, &[32]byte{1}), Sessions: people.NewSessions(pool),
 		Companies: companies.New(pool, holders.Forget), Keys: keys.New(pool, key, holders), Holders: holders, Senders: senders.New(pool, testSender, holders.Forget),
 		TestNumbers: testnumbers.New(pool, testnumbers.Options{Key: key, Forget: holders.Forget, Replacements: 3})}
 }

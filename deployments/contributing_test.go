@@ -50,10 +50,10 @@ func TestContributing(t *testing.T) {
 }
 
 // declares fails the test if a package lacks a function.
-func declares(t *testing.T, room, function string) {
+func declares(t *testing.T, pkg, function string) {
 	t.Helper()
 	declared := regexp.MustCompile("\nfunc " + function + `\(`) // faster than with ^
-	for _, path := range files(t, filepath.Join("..", room, "*.go")) {
+	for _, path := range files(t, filepath.Join("..", pkg, "*.go")) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -62,5 +62,5 @@ func declares(t *testing.T, room, function string) {
 			return
 		}
 	}
-	t.Errorf("there is no %s in %s", function, room)
+	t.Errorf("there is no %s in %s", function, pkg)
 }

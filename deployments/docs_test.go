@@ -111,7 +111,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// provedBy matches a test in docs/security.md: `room.TestX`.
+// provedBy matches a test in docs/security.md: `package.TestX`.
 var provedBy = regexp.MustCompile("`([a-z/]+)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
 
 // TestSecurityPage: every promise names existing tests.

@@ -33,7 +33,7 @@ func TestFailoverBySender(t *testing.T) {
 		{"requested", "refused", false, "lumitel"},
 		{"not_needed", "refused", true, "leo"},
 	} {
-		b.exec(`UPDATE outbox SET carrier = 'lumitel', home = NULL`)
+		b.exec(`UPDATE outbox SET carrier = 'lumitel', original_carrier = NULL`)
 		b.exec(`DELETE FROM sender_carriers`)
 		b.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT s.id, s.company_id, c.carrier, c.state FROM senders s, (VALUES ('leo', $1), ('onatel', $2)) c(carrier, state) WHERE c.state <> ''`,
 			step.leo, step.onatel)

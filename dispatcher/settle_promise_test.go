@@ -356,7 +356,7 @@ func (p *play) overrules() {
 }
 
 func (p *play) isSentOn() bool {
-	return p.processes[0].count(`SELECT count(*) FROM sent_on WHERE message_id = $1`, p.id) > 0
+	return p.processes[0].count(`SELECT count(*) FROM carrier_moves WHERE message_id = $1`, p.id) > 0
 }
 
 // dies makes the other process take this one for dead and free its claims. If it is not dead it goes on under another id,

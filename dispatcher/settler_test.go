@@ -114,7 +114,7 @@ func (b *bench) configure(change func(*setup.Carrier)) {
 func (b *bench) cleared() {
 	b.Helper()
 	b.work()
-	b.exec(`DELETE FROM outbox; DELETE FROM segments; DELETE FROM receipts; DELETE FROM inbound; DELETE FROM sent_on;
+	b.exec(`DELETE FROM outbox; DELETE FROM segments; DELETE FROM receipts; DELETE FROM inbound; DELETE FROM carrier_moves;
 		DELETE FROM webhook_deliveries; DELETE FROM messages`)
 	b.d.core.InFlight = core.NewInFlightMessages()
 }

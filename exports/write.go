@@ -154,7 +154,7 @@ func (e *Exports) store(ctx context.Context, x, before *Export, text []byte, don
 				ON CONFLICT (export_id, n) DO UPDATE SET content = p.content || excluded.content`, x.ID, n, piece)
 			rest, begun = rest[len(piece):], 0
 		}
-		return postgres.Later(ctx, tx, fmt.Sprintf("storing export %d", x.ID), b)
+		return postgres.Pipeline(ctx, tx, fmt.Sprintf("storing export %d", x.ID), b)
 	})
 }
 

@@ -220,7 +220,7 @@ func (group *written) expect(ctx context.Context, tx pgx.Tx) error {
 func (w *writer) admit(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration) error {
 	b := &pgx.Batch{}
 	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10))
-	if err := postgres.Later(ctx, tx, "limiting the wait for a lock", b); err != nil {
+	if err := postgres.Pipeline(ctx, tx, "limiting the wait for a lock", b); err != nil {
 		return err
 	}
 	if err := barPeople(ctx, tx, requests); err != nil {

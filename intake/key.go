@@ -118,7 +118,7 @@ func (k *keys) reserve(ctx context.Context, tx pgx.Tx, requests []*request) erro
 			return err
 		})
 	}
-	return postgres.Later(ctx, tx, "reserving idempotency keys", batch)
+	return postgres.Pipeline(ctx, tx, "reserving idempotency keys", batch)
 }
 
 // remember stores the responses of admitted requests under their keys, and deletes the keys of refused ones.
@@ -136,7 +136,7 @@ func (k *keys) remember(ctx context.Context, tx pgx.Tx, requests []*request) err
 	if batch.Len() == 0 {
 		return nil
 	}
-	return postgres.Later(ctx, tx, "storing idempotency keys", batch)
+	return postgres.Pipeline(ctx, tx, "storing idempotency keys", batch)
 }
 
 // How often expired keys are deleted, and how many at a time.

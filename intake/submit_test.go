@@ -55,7 +55,7 @@ func TestSubmit(t *testing.T) {
 			t.Errorf("%s costs %d, want %d", c.name, cost, c.cost)
 		}
 	}
-	got, err := postgres.All(t.Context(), d.pool, "reading", pgx.RowTo[string], `SELECT concat_ws(' ', smpp_account, smpp_bind, registered, urgent, message_class, part, o.lane, channel) FROM messages m JOIN outbox o ON o.message_id = m.id ORDER BY m.id`)
+	got, err := postgres.All(t.Context(), d.pool, "reading", pgx.RowTo[string], `SELECT concat_ws(' ', smpp_key, smpp_bind, registered, urgent, message_class, part, o.lane, channel) FROM messages m JOIN outbox o ON o.message_id = m.id ORDER BY m.id`)
 	if want := "7 8 1 f 1 2|7 8 1 t 0 0 2|7 8 1 f 1 2|7 8 1 f 33620738 1 2|7 8 1 f 1103840215810 1 2"; err != nil || strings.Join(got, "|") != want {
 		t.Errorf("recorded %q, %v; want %q", strings.Join(got, "|"), err, want)
 	}

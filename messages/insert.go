@@ -18,7 +18,7 @@ import (
 
 // Insert records messages, their batches and where they wait (outbox; scheduled for later ones; sandbox, with the
 // number's fate) in the caller's transaction. It returns the messages' ids (the message_id of rule api 2.3) in the
-// given order, which are set at the latest when the transaction is committed (postgres.Later). It runs one statement
+// given order, which are set at the latest when the transaction is committed (postgres.Pipeline). It runs one statement
 // for any number of messages.
 func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]int64, error) {
 	batchIDs, err := insertBatches(ctx, tx, messages)
@@ -64,7 +64,7 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	b := &pgx.Batch{}
 	i, id := 0, int64(0)
 	postgres.EachQueued(b.Queue(statement, args...), []any{&id}, func() error { ids[i], i = id, i+1; return nil })
-	if err := postgres.Later(ctx, tx, fmt.Sprintf("inserting %d messages", n), b); err != nil {
+	if err := postgres.Pipeline(ctx, tx, fmt.Sprintf("inserting %d messages", n), b); err != nil {
 		return nil, err
 	}
 	return ids, nil
@@ -149,10 +149,10 @@ func insertStatement(more bool) string {
 	if more {
 		arrays = `, unnest($15::text[]) AS reference, unnest($16::timestamptz[]) AS send_at, unnest($17::timestamptz[]) AS expire_at,
 			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate, unnest($21::text[]) AS fate_reason,
-			unnest($22::bigint[]) AS smpp_account, unnest($23::bigint[]) AS smpp_bind, unnest($24::smallint[]) AS registered, unnest($25::boolean[]) AS urgent,
+			unnest($22::bigint[]) AS smpp_key, unnest($23::bigint[]) AS smpp_bind, unnest($24::smallint[]) AS registered, unnest($25::boolean[]) AS urgent,
 			unnest($26::smallint[]) AS message_class, unnest($27::bigint[]) AS part,
 			unnest($28::smallint[]) AS channel, unnest($29::text[]) AS cost_center, unnest($30::bytea[]) AS secret, unnest($31::bytea[]) AS echo`
-		const origin = `, smpp_account, smpp_bind, registered, urgent, message_class, part, channel, cost_center, secret, echo`
+		const origin = `, smpp_key, smpp_bind, registered, urgent, message_class, part, channel, cost_center, secret, echo`
 		columns, values = `, client_reference, send_at, expire_at`+origin, `, reference, send_at, expire_at`+origin
 		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
 		now = ` WHERE NOT later AND fate_after IS NULL`

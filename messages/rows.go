@@ -120,7 +120,7 @@ func InOrder(claims []Claim) (ids []int64, epochs []int32) {
 }
 
 // LaneOf is the lane of a message m, in SQL: 0 single, 1 batch.
-const LaneOf = `CASE WHEN m.batch_id IS NULL AND (m.smpp_account IS NULL OR m.urgent) THEN 0::smallint ELSE 1::smallint END`
+const LaneOf = `CASE WHEN m.batch_id IS NULL AND (m.smpp_key IS NULL OR m.urgent) THEN 0::smallint ELSE 1::smallint END`
 
 // Expiry is the SQL of the end of a message m's validity, given the interval of those without an end of their own. While
 // a message waits, its row in outbox or scheduled has that time.

@@ -53,7 +53,7 @@ func TestGiveToSecond(t *testing.T) {
 				var sent []int64
 				d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
 					if before {
-						if _, err := tx.Exec(ctx, `INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason) VALUES ($1, now(), 'a', 'b', '')`, id); err != nil {
+						if _, err := tx.Exec(ctx, `INSERT INTO carrier_moves (message_id, at, from_carrier, to_carrier, reason) VALUES ($1, now(), 'a', 'b', '')`, id); err != nil {
 							return err
 						}
 					}
@@ -69,7 +69,7 @@ func TestGiveToSecond(t *testing.T) {
 					}
 					continue
 				}
-				if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = 'leo' JOIN sent_on s USING (message_id)
+				if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = 'leo' JOIN carrier_moves s USING (message_id)
 					WHERE message_id = $1 AND o.carrier = 'leo' AND claimed_by IS NULL AND attempts = 0 AND pushed_at IS NULL AND to_carrier = 'leo'`, id); n != 1 {
 					t.Errorf("%s: it does not wait for the second carrier", name)
 				}

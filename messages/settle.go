@@ -73,7 +73,7 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, rows Rows
 	case b.Len() == 0:
 		return nil, nil
 	case len(finals) == 0: // no caller needs the result
-		return nil, postgres.Later(ctx, tx, doing, b)
+		return nil, postgres.Pipeline(ctx, tx, doing, b)
 	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
@@ -137,7 +137,7 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant AND o.epoch = u.epoch))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
 			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), coalesce(m.cost_center, ''), m.body <> '' AND `+untilFinal+`, m.secret IS NOT NULL,
-			m.sender, m.created_at, coalesce(m.smpp_account, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint), m.echo, coalesce(m.channel, 0::smallint)`, ids, status, at, reasons, claimants, epochs).
+			m.sender, m.created_at, coalesce(m.smpp_key, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint), m.echo, coalesce(m.channel, 0::smallint)`, ids, status, at, reasons, claimants, epochs).
 		Query(func(rows pgx.Rows) (err error) {
 			*settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
@@ -173,7 +173,7 @@ func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> '' AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
 	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id
 		WHERE EXISTS (SELECT FROM outbox o WHERE o.message_id = id) ORDER BY id ON CONFLICT DO NOTHING`, ids, RuledBodies)
-	return postgres.Later(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
+	return postgres.Pipeline(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
 }
 
 // forgetCodes deletes the secrets of one-time codes of messages that this transaction has made final. One with a row in the
@@ -182,7 +182,7 @@ func forgetCodes(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	slices.Sort(ids)
 	b := &pgx.Batch{}
 	b.Queue(`UPDATE messages m SET secret = NULL WHERE m.id = ANY($1) AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
-	return postgres.Later(ctx, tx, fmt.Sprintf("forgetting the codes of %d messages", len(ids)), b)
+	return postgres.Pipeline(ctx, tx, fmt.Sprintf("forgetting the codes of %d messages", len(ids)), b)
 }
 
 // FailedFor returns a scan of messages that have failed for a reason, and when.

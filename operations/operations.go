@@ -2,7 +2,7 @@
 // transaction: the change, its entry in the audit log, and the letter to the person concerned. Callers read the input
 // and show the result.
 //
-//	endpoint, err := operations.By(audit.Operator(), nil, rooms).RotateSecret(ctx, company, nil)
+//	endpoint, err := operations.By(audit.Operator(), nil, deps).RotateSecret(ctx, company, nil)
 //
 // An act that changes nothing is not recorded. The same act has the same entry, whoever performs it. The errors are
 // those of the packages that change the rows, such as [people.ErrLastOwner], and [ErrChanged].
@@ -33,8 +33,8 @@ import (
 // ErrChanged means that what is decided about has changed since it was shown.
 var ErrChanged = errors.New("it has changed since it was shown")
 
-// Rooms are the packages that acts change. An act needs only those that it names.
-type Rooms struct {
+// Deps are the packages that acts change. An act needs only those that it names.
+type Deps struct {
 	Pool        *pgxpool.Pool
 	Many        *pgxpool.Pool // for statements over many messages; with BatchUpdates
 	People      *people.Store
@@ -49,7 +49,7 @@ type Rooms struct {
 
 // Actor performs acts in one name.
 type Actor struct {
-	Rooms
+	Deps
 
 	name string
 	may  func(context.Context) error
@@ -57,8 +57,8 @@ type Actor struct {
 
 // By returns the actor of that name, as the audit log has it. Each act first calls may, unless nil, and returns its
 // error.
-func By(name string, may func(context.Context) error, rooms Rooms) Actor {
-	return Actor{rooms, name, may}
+func By(name string, may func(context.Context) error, deps Deps) Actor {
+	return Actor{deps, name, may}
 }
 
 // Keep stores a text that is shown once, in the transaction that makes it. It is nil for callers that show it at once.
@@ -94,15 +94,15 @@ func on(name, kind string, id, company int64, before, after any) act {
 type within struct {
 	pgx.Tx
 
-	rooms Rooms
+	deps  Deps
 	hooks *webhooks.Webhooks
 }
 
-func (in within) people() *people.Store           { return in.rooms.People.In(in.Tx) }
-func (in within) companies() *companies.Store     { return in.rooms.Companies.In(in.Tx) }
-func (in within) keys() *keys.Store               { return in.rooms.Keys.In(in.Tx) }
-func (in within) senders() *senders.Store         { return in.rooms.Senders.In(in.Tx) }
-func (in within) testNumbers() *testnumbers.Store { return in.rooms.TestNumbers.In(in.Tx) }
+func (in within) people() *people.Store           { return in.deps.People.In(in.Tx) }
+func (in within) companies() *companies.Store     { return in.deps.Companies.In(in.Tx) }
+func (in within) keys() *keys.Store               { return in.deps.Keys.In(in.Tx) }
+func (in within) senders() *senders.Store         { return in.deps.Senders.In(in.Tx) }
+func (in within) testNumbers() *testnumbers.Store { return in.deps.TestNumbers.In(in.Tx) }
 
 // Isolation of a transaction.
 const (
@@ -125,7 +125,7 @@ func (a Actor) do(ctx context.Context, level pgx.TxIsoLevel, work func(in within
 func (a Actor) again(ctx context.Context, level pgx.TxIsoLevel, work func(in within) (act, error)) error {
 	err := postgres.Retry(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, a.Pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
-			in := within{Tx: tx, rooms: a.Rooms}
+			in := within{Tx: tx, deps: a.Deps}
 			if a.Webhooks != nil {
 				in.hooks = a.Webhooks.In(tx)
 			}

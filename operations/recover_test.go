@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func TestRecoverAll(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
-	by := By("test", nil, Rooms{Pool: pool, Webhooks: webhooks.New(pool, webhooks.Options{})})
+	by := By("test", nil, Deps{Pool: pool, Webhooks: webhooks.New(pool, webhooks.Options{})})
 	const more = 10
 	for _, try := range []struct {
 		name         string

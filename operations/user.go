@@ -97,7 +97,7 @@ func (a Actor) Join(ctx context.Context, token string, u people.User) error {
 }
 
 // FinishInvitation creates the invited user, who is the actor.
-func (r Rooms) FinishInvitation(ctx context.Context, token, password string) (people.User, error) {
+func (r Deps) FinishInvitation(ctx context.Context, token, password string) (people.User, error) {
 	return r.SignIn.FinishInvitation(ctx, token, password, func(tx pgx.Tx, u people.User) error {
 		return By(audit.User(u.ID), nil, r).record(ctx, tx, joined(u))
 	})

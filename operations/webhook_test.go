@@ -12,7 +12,7 @@ import (
 func TestEndpointLetters(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
-	by := By("test", nil, Rooms{Pool: pool, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})})
+	by := By("test", nil, Deps{Pool: pool, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})})
 	secret := "whsec_" + strings.Repeat("QUJD", 11)
 	for _, step := range []struct {
 		name string

@@ -39,12 +39,12 @@ func (i *Invoice) Margin() *billing.Money { return i.Charged.Amount.Minus(i.Acce
 
 // ReadInvoices reads the invoices of all carriers, or of one, from midnight to midnight in Burundi, to exclusive; with a
 // company, the part of that company's messages.
-func ReadInvoices(ctx context.Context, rooms Rooms, carrier string, company sms.CompanyID, from, to time.Time) ([]Invoice, error) {
-	tariffs, err := rooms.Ledger.Tariffs(ctx)
+func ReadInvoices(ctx context.Context, deps Deps, carrier string, company sms.CompanyID, from, to time.Time) ([]Invoice, error) {
+	tariffs, err := deps.Ledger.Tariffs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	accepted, err := acceptedOf(ctx, rooms.Statistics, carrier, company, from, to)
+	accepted, err := acceptedOf(ctx, deps.Statistics, carrier, company, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func ReadInvoices(ctx context.Context, rooms Rooms, carrier string, company sms.
 	for _, a := range accepted {
 		invoice(a.carrier).carry(a, tariffs[a.carrier], from, to)
 	}
-	if err := rooms.charge(ctx, carrier, company, from, to, invoice); err != nil {
+	if err := deps.charge(ctx, carrier, company, from, to, invoice); err != nil {
 		return nil, err
 	}
 	var list []Invoice
@@ -96,7 +96,7 @@ const pricedMost = 10
 
 // charge adds what companies were charged, each at its own price. Usually few companies have one: the others together are
 // the total without these. The total is a row of its own for each day, and the rows of all companies are many.
-func (r Rooms) charge(ctx context.Context, carrier string, company sms.CompanyID, from, to time.Time, invoice func(carrier string) *Invoice) error {
+func (r Deps) charge(ctx context.Context, carrier string, company sms.CompanyID, from, to time.Time, invoice func(carrier string) *Invoice) error {
 	prices, err := r.Ledger.AllPrices(ctx)
 	if err != nil {
 		return err

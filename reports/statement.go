@@ -24,8 +24,8 @@ import (
 // MaxPeriod is the longest period of a report, in days.
 const MaxPeriod = 366
 
-// Rooms are the packages that reports read.
-type Rooms struct {
+// Deps are the packages that reports read.
+type Deps struct {
 	Companies  *companies.Store
 	Ledger     *billing.Ledger
 	Statistics *statistics.Store
@@ -80,17 +80,17 @@ func (s *Statement) NotCounted() (credits int64) {
 
 // ReadStatement reads a company's statement from midnight to midnight in Burundi, to exclusive. The errors are
 // [accounts.ErrNotFound] and those of Postgres.
-func ReadStatement(ctx context.Context, rooms Rooms, company sms.CompanyID, from, to time.Time) (s Statement, err error) {
-	if s.Company, err = rooms.Companies.CompanyByID(ctx, int64(company)); err != nil {
+func ReadStatement(ctx context.Context, deps Deps, company sms.CompanyID, from, to time.Time) (s Statement, err error) {
+	if s.Company, err = deps.Companies.CompanyByID(ctx, int64(company)); err != nil {
 		return s, err
 	}
-	if s.Facts, err = rooms.Companies.FactsOf(ctx, company); err != nil {
+	if s.Facts, err = deps.Companies.FactsOf(ctx, company); err != nil {
 		return s, err
 	}
-	if s.Period, err = rooms.Ledger.Summary(ctx, company, from, to); err != nil {
+	if s.Period, err = deps.Ledger.Summary(ctx, company, from, to); err != nil {
 		return s, err
 	}
-	counted, err := usageOf(ctx, rooms.Statistics, company, from, to, len(s.Parts) > 1)
+	counted, err := usageOf(ctx, deps.Statistics, company, from, to, len(s.Parts) > 1)
 	if err != nil {
 		return s, err
 	}

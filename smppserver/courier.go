@@ -100,7 +100,7 @@ func (c *courier) round(ctx context.Context) (more bool, err error) {
 	c.mu.Lock()
 	held := slices.Collect(maps.Keys(c.held))
 	c.mu.Unlock()
-	taken, err := c.server.rooms.Binds.Take(ctx, c.server.process, room, held)
+	taken, err := c.server.deps.Binds.Take(ctx, c.server.process, room, held)
 	if err != nil {
 		return false, err
 	}
@@ -224,7 +224,7 @@ func (c *courier) settle(ctx context.Context) {
 func (c *courier) record(ctx context.Context, over []binds.Outcome) {
 	ctx, cancel := context.WithTimeout(ctx, takeWithin)
 	defer cancel()
-	if err := c.server.rooms.Binds.Settle(ctx, c.server.process, over); err != nil {
+	if err := c.server.deps.Binds.Settle(ctx, c.server.process, over); err != nil {
 		c.server.log.Warn("answers to receipts could not be recorded; trying again", "event", "smpp_receipts_not_settled", "error", err)
 		time.Sleep(lookEvery)
 		c.mu.Lock()

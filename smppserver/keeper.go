@@ -63,7 +63,7 @@ func (s *Server) renew(ctx context.Context) error {
 		s.apply(nil, nil, nil, nil)
 		return nil
 	}
-	end, shares, err := s.rooms.Binds.Renew(ctx, s.process, counts)
+	end, shares, err := s.deps.Binds.Renew(ctx, s.process, counts)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Server) renew(ctx context.Context) error {
 	for id := range ids {
 		list = append(list, id)
 	}
-	valid, err := s.rooms.Holders.SMPPKeysOf(ctx, list)
+	valid, err := s.deps.Holders.SMPPKeysOf(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *Server) sweep(ctx context.Context) {
 func (s *Server) sweepOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
-	old, excess, err := s.rooms.Binds.Drop(ctx, s.opts.ReceiptLife, s.opts.ReceiptsMost)
+	old, excess, err := s.deps.Binds.Drop(ctx, s.opts.ReceiptLife, s.opts.ReceiptsMost)
 	s.metrics.dropped.WithLabelValues(droppedOld).Add(float64(old))
 	s.metrics.dropped.WithLabelValues(droppedMany).Add(float64(excess))
 	if old+excess > 0 {
@@ -169,13 +169,13 @@ func (s *Server) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := s.rooms.Binds.Waiting(ctx)
+	waiting, err := s.deps.Binds.Waiting(ctx)
 	if err != nil {
 		return err
 	}
 	var usable []keys.Token // nobody can fetch what waits for other keys
 	if len(waiting) > 0 {
-		if usable, err = s.rooms.Holders.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting))); err != nil {
+		if usable, err = s.deps.Holders.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting))); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		return smpp.Admission{}, status
 	}
 	key := throttleKey(l.Remote)
-	if !allowed(ctx, s.rooms.Binding, key) {
+	if !allowed(ctx, s.deps.Binding, key) {
 		return refuse(smpp.StatusThrottled, refusedFlood)
 	}
 	of, err := s.check(ctx, key, l)
@@ -51,7 +51,7 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		return refuse(smpp.StatusSysErr, refusedUnavailable)
 	}
 	b := &bind{account: of.ID, systemID: of.SystemID, peer: p, peerName: l.Remote.String(), receives: l.Mode.Receives(), short: l.Version < smpp.Version34, key: of}
-	b.id, err = s.rooms.Binds.Open(ctx, binds.Bind{Account: of.ID, Process: s.process, Peer: b.peerName, Mode: l.Mode.String()}, of.Sessions)
+	b.id, err = s.deps.Binds.Open(ctx, binds.Bind{Account: of.ID, Process: s.process, Peer: b.peerName, Mode: l.Mode.String()}, of.Sessions)
 	switch {
 	case errors.Is(err, binds.ErrTooMany):
 		return refuse(smpp.StatusAlreadyBound, refusedSessions)
@@ -85,12 +85,12 @@ func (s *Server) check(ctx context.Context, address int64, l smpp.Login) (of key
 	turn := &s.logins[uint64(address)%uint64(len(s.logins))]
 	turn.Lock()
 	defer turn.Unlock()
-	if !allowed(ctx, s.rooms.Failures, address) {
+	if !allowed(ctx, s.deps.Failures, address) {
 		return of, errFlood
 	}
-	of, err = s.rooms.Holders.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
-	if s.rooms.Failures != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
-		s.rooms.Failures.GiveBack(ctx, address)
+	of, err = s.deps.Holders.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
+	if s.deps.Failures != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
+		s.deps.Failures.GiveBack(ctx, address)
 	}
 	return of, err
 }

@@ -29,9 +29,9 @@ func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smp
 		s.answer(r, refusal{missing, ""})
 		return m, false
 	case bad != nil:
-		m, err = s.rooms.Lookup.ByID(ctx, sms.CompanyID(holder.Company.ID), number)
+		m, err = s.deps.Lookup.ByID(ctx, sms.CompanyID(holder.Company.ID), number)
 	default:
-		m, err = s.rooms.Lookup.ByULID(ctx, sms.CompanyID(holder.Company.ID), id)
+		m, err = s.deps.Lookup.ByULID(ctx, sms.CompanyID(holder.Company.ID), id)
 	}
 	switch {
 	case errors.Is(err, messages.ErrNotFound) && bad == nil && r.Operation == smpp.OpQuery && s.purged(ctx, id):
@@ -48,7 +48,7 @@ func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smp
 }
 
 func (s *Server) purged(ctx context.Context, id ulid.ULID) bool {
-	purged, err := s.rooms.Lookup.Purged(ctx, id)
+	purged, err := s.deps.Lookup.Purged(ctx, id)
 	return err == nil && purged
 }
 
@@ -58,7 +58,7 @@ func shortName(id int64) string { return fmt.Sprintf("%08X", id) }
 // nameOf returns the name of an accepted message for a bind's program.
 func (s *Server) nameOf(ctx context.Context, b *bind, id ulid.ULID) string {
 	if b.short {
-		if known, err := s.rooms.Messages.Known(ctx, []ulid.ULID{id}); err == nil && known[id] != 0 {
+		if known, err := s.deps.Messages.Known(ctx, []ulid.ULID{id}); err == nil && known[id] != 0 {
 			return shortName(known[id])
 		}
 	}
@@ -96,7 +96,7 @@ func (s *Server) cancel(b *bind, r *smpp.Request) {
 	if !found {
 		return
 	}
-	cancelled, _, err := s.rooms.Cancel(ctx, messages.Queued{Company: m.CompanyID, Message: m.ID})
+	cancelled, _, err := s.deps.Cancel(ctx, messages.Queued{Company: m.CompanyID, Message: m.ID})
 	switch {
 	case err != nil:
 		s.answer(r, refusal{smpp.StatusMsgQueueFull, ""})

@@ -44,8 +44,8 @@ type Options struct {
 	Metrics prometheus.Registerer // nil: not registered
 }
 
-// Rooms are the packages that the server calls.
-type Rooms struct {
+// Deps are the packages that the server calls.
+type Deps struct {
 	Holders  *keys.Holders
 	Intake   *intake.Intake
 	Messages *messages.Store
@@ -61,7 +61,7 @@ type Rooms struct {
 
 // Server serves customers' binds.
 type Server struct {
-	rooms   Rooms
+	deps    Deps
 	opts    Options
 	log     *slog.Logger
 	serving smpp.Serving
@@ -79,7 +79,7 @@ type Server struct {
 }
 
 // New returns a server. It starts nothing; Run and Serve do.
-func New(rooms Rooms, opts Options) *Server {
+func New(deps Deps, opts Options) *Server {
 	opts.SystemID = cmp.Or(opts.SystemID, "intumwa")
 	opts.ReceiptLife = cmp.Or(opts.ReceiptLife, binds.Life)
 	opts.ReceiptsMost = cmp.Or(opts.ReceiptsMost, binds.Most)
@@ -87,7 +87,7 @@ func New(rooms Rooms, opts Options) *Server {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	host, _ := os.Hostname()
-	s := &Server{rooms: rooms, opts: opts, log: opts.Log, process: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:6]),
+	s := &Server{deps: deps, opts: opts, log: opts.Log, process: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:6]),
 		metrics: newMetrics(opts.Metrics), wake: make(chan struct{}, 1),
 		bound: map[int64]*bind{}, keys: map[int64]*bucket{}}
 	s.courier = newCourier(s)
@@ -147,7 +147,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	if err := s.rooms.Binds.Close(closing, []int64{b.id}); err != nil { // its row is over by itself after binds.Lease
+	if err := s.deps.Binds.Close(closing, []int64{b.id}); err != nil { // its row is over by itself after binds.Lease
 		s.log.Warn("the end of a customer's bind could not be recorded", "event", "smpp_unbind_not_recorded", "key_id", b.account, "error", err)
 	}
 }

@@ -178,7 +178,7 @@ func TestBinds(t *testing.T) {
 // ones do not count, and after the wrong ones they are refused too.
 func TestWrongLogins(t *testing.T) {
 	w := newBank(t, 0, keys.SMPPLimits{Sessions: 100})
-	w.rooms = func(r *smppserver.Rooms) {
+	w.deps = func(r *smppserver.Deps) {
 		rdb, prefix := testenv.Redis(t)
 		r.Failures = throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: 20, Window: time.Minute, Timeout: 5 * time.Second})
 	}

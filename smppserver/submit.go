@@ -83,7 +83,7 @@ func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 		s.answer(r, refused(err))
 		return false
 	}
-	id, err := s.rooms.Intake.Submit(ctx, holder, m)
+	id, err := s.deps.Intake.Submit(ctx, holder, m)
 	if errors.Is(err, intake.ErrOutcomeUnknown) {
 		err = s.outcome(b.account, id)
 	}
@@ -109,7 +109,7 @@ func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 
 // holder returns the holder of a bind's key. An error of the database is ErrUnavailable.
 func (s *Server) holder(ctx context.Context, b *bind) (*accounts.Principal, error) {
-	p, err := s.rooms.Holders.SMPPHolder(ctx, b.account)
+	p, err := s.deps.Holders.SMPPHolder(ctx, b.account)
 	if err != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
 		err = fmt.Errorf("%w: %w", intake.ErrUnavailable, err)
 	}
@@ -131,7 +131,7 @@ const (
 func (s *Server) outcome(key int64, id ulid.ULID) error {
 	for end := time.Now().Add(outcomeWithin); time.Now().Before(end); time.Sleep(outcomeEvery) {
 		ctx, cancel := context.WithTimeout(context.Background(), min(outcomeTry, time.Until(end)))
-		known, err := s.rooms.Messages.Known(ctx, []ulid.ULID{id})
+		known, err := s.deps.Messages.Known(ctx, []ulid.ULID{id})
 		cancel()
 		if err == nil && known[id] != 0 {
 			return nil
@@ -152,7 +152,7 @@ func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
 		return m, &refusal{smpp.StatusInvSrcAddr, "The sender must be 1-11 letters and digits."}
 	}
 	number, ok := s.opts.Plan.Parse(r.Dest)
-	if !ok && s.rooms.Intake.IsTestSender(r.Source) {
+	if !ok && s.deps.Intake.IsTestSender(r.Source) {
 		number, ok = sms.ParseSandbox(r.Dest)
 	}
 	if !ok {

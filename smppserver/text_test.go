@@ -272,7 +272,7 @@ func TestBucket(t *testing.T) {
 
 // TestBucketOutlivesBinds: a key that unbinds and binds again does not begin with a new burst.
 func TestBucketOutlivesBinds(t *testing.T) {
-	s := New(Rooms{}, Options{})
+	s := New(Deps{}, Options{})
 	now := time.Now()
 	b := new(bucket)
 	b.set(20, now.Add(-time.Minute))
@@ -294,7 +294,7 @@ func TestBucketOutlivesBinds(t *testing.T) {
 // TestLateAnswer: an answer to a deliver_sm that had counted as unanswered ends the delivery, and without answers the pauses
 // between its attempts grow.
 func TestLateAnswer(t *testing.T) {
-	s := New(Rooms{}, Options{})
+	s := New(Deps{}, Options{})
 	s.courier.late(1, smpp.Result{Outcome: smpp.Accepted})
 	s.courier.late(2, smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusInvDstAddr})
 	s.courier.late(3, smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusMsgQueueFull})

@@ -40,7 +40,7 @@ type bank struct {
 	keys      *keys.Store
 	key       keys.Token
 	password  string
-	rooms     func(*smppserver.Rooms) // changes those of its processes; nil: nothing
+	deps      func(*smppserver.Deps) // changes those of its processes; nil: nothing
 }
 
 func newBank(t testing.TB, credits int64, limits keys.SMPPLimits) *bank {
@@ -116,15 +116,15 @@ func (w *bank) startAt(address string) *process {
 	store := messages.New(w.pool)
 	in := intake.New(w.pool, known, testnumbers.New(w.pool, testnumbers.Options{}), store, queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
 	hooks := webhooks.New(w.pool, webhooks.Options{})
-	rooms := smppserver.Rooms{Holders: known, Intake: in, Messages: store, Lookup: lookup.New(w.pool), Binds: binds.New(w.pool),
+	deps := smppserver.Deps{Holders: known, Intake: in, Messages: store, Lookup: lookup.New(w.pool), Binds: binds.New(w.pool),
 		Cancel: func(ctx context.Context, q messages.Queued) (int64, int64, error) {
 			done, err := settling.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
 		}}
-	if w.rooms != nil {
-		w.rooms(&rooms)
+	if w.deps != nil {
+		w.deps(&deps)
 	}
-	p := &process{holders: known, server: smppserver.New(rooms, smppserver.Options{Plan: sms.NewPlan()})}
+	p := &process{holders: known, server: smppserver.New(deps, smppserver.Options{Plan: sms.NewPlan()})}
 	listener, err := smppserver.Listen(context.Background(), address)
 	if err != nil {
 		w.Fatal(err)

@@ -167,7 +167,7 @@ func Expect(ctx context.Context, tx pgx.Tx, all []Expected) error {
 	b.Queue(`INSERT INTO webhook_endpoints (company_id, url, secret)
 		SELECT DISTINCT -c, '', '' FROM unnest($1::bigint[]) c
 		WHERE NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.company_id = -c) ORDER BY 1 ON CONFLICT DO NOTHING`, companies)
-	return postgres.Later(ctx, tx, fmt.Sprintf("recording %d callbacks", n), b)
+	return postgres.Pipeline(ctx, tx, fmt.Sprintf("recording %d callbacks", n), b)
 }
 
 // Submitted enqueues the callbacks of messages that carriers have accepted whole, in the transaction that records it.
@@ -178,7 +178,7 @@ func (w *Webhooks) Submitted(ctx context.Context, tx pgx.Tx, messages []int64) e
 	}
 	b := &pgx.Batch{}
 	b.Queue(enqueueSubmitted, messages).Exec(w.kickAfter(tx))
-	return postgres.Later(ctx, tx, "enqueueing callbacks of submitted messages", b)
+	return postgres.Pipeline(ctx, tx, "enqueueing callbacks of submitted messages", b)
 }
 
 // kickAfter returns the callback of a statement that enqueues: it wakes Run after the commit if there is something to call.

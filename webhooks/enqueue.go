@@ -14,7 +14,7 @@ import (
 // Enqueue records events in the transaction that makes their messages final, after it did. It does so for companies with an active
 // endpoint, and for events of Askable only if the endpoint requested them; and for companies that fetch events. The caller records each event once: in the
 // transaction of the only transition that causes it. One statement covers any number of events and runs no later than
-// the commit (postgres.Later). After the commit of a [postgres.Tx] it wakes Run. rule api 6
+// the commit (postgres.Pipeline). After the commit of a [postgres.Tx] it wakes Run. rule api 6
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		return err
 	})
 	w.queueFinal(b, tx, events)
-	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", len(events)), b)
+	return postgres.Pipeline(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", len(events)), b)
 }
 
 // enqueueEvents writes the events that their endpoints get: those handed over into webhook_first_calls, the others into

@@ -210,7 +210,7 @@ func number(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last, since i
 		)
 		UPDATE event_readers SET last = greatest(last, CASE WHEN n > 0 THEN $4::bigint + n END), pulled_at = now()
 		FROM (SELECT count(*) AS n FROM fresh) f WHERE company_id = $1`, int64(company), since, pullStep, last)
-	return postgres.Later(ctx, tx, "giving positions", b)
+	return postgres.Pipeline(ctx, tx, "giving positions", b)
 }
 
 // readPage reads the events after a place.

@@ -124,7 +124,7 @@ func recordPast(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last int6
 	}
 	b.Queue(`UPDATE event_readers SET history = $2, last = greatest(last, CASE WHEN $4::bigint > 0 THEN $3::bigint + $4 END), pulled_at = now() WHERE company_id = $1`,
 		int64(company), upTo, last, len(events))
-	return postgres.Later(ctx, tx, "recording earlier events", b)
+	return postgres.Pipeline(ctx, tx, "recording earlier events", b)
 }
 
 // Pulling is the state of a company's events for consumers.

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// world is the rooms of a process.
+// world has the stores of a process.
 type world struct {
 	pool        *pgxpool.Pool
 	keys        *Store
@@ -32,7 +32,7 @@ func newWorld(t *testing.T) *world {
 	return on(testenv.Pool(t))
 }
 
-// on returns the rooms of another process on the same database.
+// on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
 	holders := NewHolders(pool, Options{Key: []byte("key")})
 	return &world{pool, New(pool, []byte("key"), holders), holders, people.New(pool), companies.New(pool, holders.Forget), senders.New(pool, "INTUMWATEST", holders.Forget),

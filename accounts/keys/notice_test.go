@@ -19,7 +19,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// listening returns the rooms of another process on the same database, which gets the notices.
+// listening returns the stores of another process on the same database, which gets the notices.
 func listening(t *testing.T, url string) *world {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const testPassword = "correct horse battery"
 
-// world is the rooms of a process.
+// world has the stores of a process.
 type world struct {
 	pool      *pgxpool.Pool
 	people    *Store
@@ -33,7 +33,7 @@ func newWorld(t *testing.T) *world {
 	return on(testenv.Pool(t))
 }
 
-// on returns the rooms of another process on the same database.
+// on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
 	return &world{pool, New(pool), NewSignIn(pool, nil), NewSessions(pool), companies.New(pool, nil), keys.New(pool, nil, nil)}
 }

@@ -72,7 +72,7 @@ type RegistrationChange struct {
 	SentOn time.Time // the day when the request went to the carrier; zero: today with the state sent, else as it was
 }
 
-const registrationColumns = `r.id, r.sender_id, s.name, r.company_id, (select c.name from companies c where c.id = r.company_id), r.carrier, r.state, r.works, r.reason, r.sent_on, r.changed_at,
+const registrationColumns = `r.id, r.sender_id, s.name, r.company_id, (select c.name from companies c where c.id = r.company_id), r.carrier, r.state, r.works, r.reason, r.submitted_on, r.changed_at,
 	coalesce(d.name, ''), coalesce(d.type, ''), coalesce(d.size, 0), d.at
 	from sender_carriers r join senders s on s.id = r.sender_id left join sender_documents d on d.registration_id = r.id`
 
@@ -118,8 +118,8 @@ func (a *Store) SetRegistration(ctx context.Context, sender int64, carrier strin
 		}
 		if _, err := tx.Exec(ctx, `
 			with changed as (
-				insert into sender_carriers as r (sender_id, company_id, carrier, state, reason, sent_on) values ($1, $2, $3, $4, $5, $6)
-				on conflict (sender_id, carrier) do update set state = $4, reason = $5, sent_on = $6,
+				insert into sender_carriers as r (sender_id, company_id, carrier, state, reason, submitted_on) values ($1, $2, $3, $4, $5, $6)
+				on conflict (sender_id, carrier) do update set state = $4, reason = $5, submitted_on = $6,
 					changed_at = case when r.state = $4 then r.changed_at else clock_timestamp() end
 				returning id)
 			`+letter.Insert+` select '`+letter.Registration+`', $2, id, null::jsonb from changed where $4 in ('approved', 'refused') and ($4 <> $7 or $5 <> $8) `+letter.Replace,

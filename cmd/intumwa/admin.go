@@ -171,7 +171,7 @@ func (o *operator) testNumbers() *testnumbers.Store {
 
 // by returns the operator, who performs acts. many is a pool for statements over many messages, nil if the act has none.
 func (o *operator) by(many *pgxpool.Pool) operations.Actor {
-	return operations.By(audit.Operator(), nil, operations.Rooms{Pool: o.pool, Many: many, People: o.people(), Companies: o.companies(), Keys: o.keys(), Senders: o.senders(), TestNumbers: o.testNumbers(),
+	return operations.By(audit.Operator(), nil, operations.Deps{Pool: o.pool, Many: many, People: o.people(), Companies: o.companies(), Keys: o.keys(), Senders: o.senders(), TestNumbers: o.testNumbers(),
 		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool)})
 }
 

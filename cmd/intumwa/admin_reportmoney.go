@@ -26,8 +26,8 @@ func (r *reportDays) moneyDays() (from, to time.Time, err error) {
 // lastDay is the last day of a period that ends at a midnight.
 func lastDay(to time.Time) string { return to.AddDate(0, 0, -1).Format(time.DateOnly) }
 
-func (o *operator) reports() reports.Rooms {
-	return reports.Rooms{Companies: o.companies(), Ledger: billing.New(o.pool), Statistics: statistics.New(o.pool)}
+func (o *operator) reports() reports.Deps {
+	return reports.Deps{Companies: o.companies(), Ledger: billing.New(o.pool), Statistics: statistics.New(o.pool)}
 }
 
 // priceCell is a price in CSV, empty if there is none.
@@ -75,9 +75,9 @@ func (c *adminReportMoneyCmd) do(ctx context.Context, o *operator) (any, error) 
 
 // each reads the statement of the company, or of each.
 func (c *adminReportMoneyCmd) each(ctx context.Context, o *operator, from, to time.Time, do func(*reports.Statement) error) error {
-	rooms := o.reports()
+	deps := o.reports()
 	one := func(company int64) error {
-		s, err := reports.ReadStatement(ctx, rooms, sms.CompanyID(company), from, to)
+		s, err := reports.ReadStatement(ctx, deps, sms.CompanyID(company), from, to)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (c *adminReportMoneyCmd) each(ctx context.Context, o *operator, from, to ti
 		return one(c.Company)
 	}
 	for after := int64(0); ; {
-		page, err := rooms.Companies.Companies(ctx, after, listPage)
+		page, err := deps.Companies.Companies(ctx, after, listPage)
 		if err != nil {
 			return err
 		}

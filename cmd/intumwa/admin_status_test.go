@@ -207,10 +207,10 @@ func TestStatus(t *testing.T) {
 // TestPagesExist: every page of the manual that the program names exists.
 func TestPagesExist(t *testing.T) {
 	named := regexp.MustCompile(`docs/[a-z/-]+\.md`)
-	for _, room := range []string{".", "../../internal/postgres"} {
-		files, err := filepath.Glob(room + "/*.go")
+	for _, folder := range []string{".", "../../internal/postgres"} {
+		files, err := filepath.Glob(folder + "/*.go")
 		if err != nil || len(files) == 0 {
-			t.Fatal(room, err)
+			t.Fatal(folder, err)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)

@@ -62,9 +62,9 @@ func (s *shell) pages() *pages {
 		s.t.Fatal(err)
 	}
 	holders, numbers := keys.NewHolders(pool, keys.Options{}), testnumbers.New(pool, testnumbers.Options{})
-	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, nil), Sessions: people.NewSessions(pool),
+	d, err := dashboard.New(dashboard.Deps{Pool: pool, Many: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, nil), Sessions: people.NewSessions(pool),
 		Companies: companies.New(pool, nil), Keys: keys.New(pool, nil, holders), Holders: holders, Senders: senders.New(pool, "", nil), TestNumbers: numbers, Intake: intake.New(pool, holders, numbers, messages.New(pool), nil, routes, intake.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
-		Messages: messages.New(pool), Lookup: lookup.New(pool), Statistics: statistics.New(pool), Handsets: handsets.New(pool), Verifications: verifications.New(pool, nil), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Exports: files, Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
+		Messages: messages.New(pool), Lookup: lookup.New(pool), Statistics: statistics.New(pool), Handsets: handsets.New(pool), Verifications: verifications.New(pool, nil), Campaigns: campaigns.New(campaigns.Deps{Pool: pool}), Exports: files, Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}

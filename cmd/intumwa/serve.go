@@ -237,14 +237,14 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("accounts", holders.Run)
 	}
 	if bindable {
-		if err := g.serveSMPP(ctx, life, rdb, smppserver.Rooms{Holders: holders, Intake: in, Messages: messages.New(lookups), Lookup: lookup.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
+		if err := g.serveSMPP(ctx, life, rdb, smppserver.Deps{Holders: holders, Intake: in, Messages: messages.New(lookups), Lookup: lookup.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
 			return err
 		}
 	}
 	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
-		rooms := api.Rooms{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in, Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
+		deps := api.Deps{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in, Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel}
-		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+		if handler, err = api.New(deps, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			RetryDelays: c.Webhooks.RetryDelays, WebhookTimeout: c.Webhooks.Timeout,
 			SMPP: smppOf(c), Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund], Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
@@ -265,7 +265,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	sending := campaigns.New(campaigns.Rooms{Pool: pool, Holders: holders, People: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
+	sending := campaigns.New(campaigns.Deps{Pool: pool, Holders: holders, People: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
 	files, err := exports.New(pool, shorter(c.Retention.Bodies, c.Retention.Messages), g.log)
 	if err != nil {
 		return fmt.Errorf("exports: %w", err)
@@ -289,7 +289,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dashboard") {
 		life.run("mail", mailer.Run)
-		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{People: users, SignIn: people.NewSignIn(pool, key), Sessions: people.NewSessions(pool),
+		if err := g.serveDashboard(ctx, life, rdb, dashboard.Deps{People: users, SignIn: people.NewSignIn(pool, key), Sessions: people.NewSessions(pool),
 			Companies: customers, Keys: keys.New(pool, []byte(c.Accounts.OTPKey), holders), Holders: holders, Senders: names, TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool), Intake: in,
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups), Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
@@ -352,21 +352,21 @@ func (g *gateway) newMailer() (*mail.Mailer, error) {
 	return mailer, nil
 }
 
-// serveDashboard starts the role dashboard. It adds the limits to rooms.
-func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan) error {
+// serveDashboard starts the role dashboard. It adds the limits to deps.
+func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, deps dashboard.Deps, plan *sms.Plan) error {
 	c := g.config
 	within := func(window time.Duration, name string, limit int) *throttle.Throttle {
 		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: window, Log: g.log})
 	}
 	tries := func(name string, limit int) *throttle.Throttle { return within(triesWindow, name, limit) }
-	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
+	deps.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
 		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), SignUps: within(codesWindow, "sign-ups", signUpsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser),
 		Papers: within(codesWindow, "papers", papersOfCompany)}
-	d, err := dashboard.New(rooms,
+	d, err := dashboard.New(deps,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, Operator: web.Operator(c.Operator), APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
 			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP, SMPP: c.SMPPServer.Listen != "",
-			AtOnce: int(rooms.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
+			AtOnce: int(deps.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
 			Log:    g.log, Metrics: g.registry})
 	if err != nil {
 		return fmt.Errorf("dashboard: %w", err)

@@ -29,11 +29,11 @@ const (
 )
 
 // serveSMPP starts the role smpp.
-func (g *gateway) serveSMPP(ctx context.Context, life *life, rdb redis.UniversalClient, rooms smppserver.Rooms, plan *sms.Plan, listener *notices.Listener, ops *ops) error {
+func (g *gateway) serveSMPP(ctx context.Context, life *life, rdb redis.UniversalClient, deps smppserver.Deps, plan *sms.Plan, listener *notices.Listener, ops *ops) error {
 	c := g.config
-	rooms.Binding = throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":binds", Limit: bindTries, Log: g.log})
-	rooms.Failures = throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":bindfailures", Limit: bindFailures, Window: bindFailureWindow, Log: g.log})
-	server := smppserver.New(rooms, smppserver.Options{Plan: plan, Log: g.log, Metrics: g.registry})
+	deps.Binding = throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":binds", Limit: bindTries, Log: g.log})
+	deps.Failures = throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":bindfailures", Limit: bindFailures, Window: bindFailureWindow, Log: g.log})
+	server := smppserver.New(deps, smppserver.Options{Plan: plan, Log: g.log, Metrics: g.registry})
 	listener.On(notices.Account, server.Changed)
 	listener.On(notices.SMPP, server.Changed)
 	limits := newBounds("smpp", nil, g.log, g.registry)

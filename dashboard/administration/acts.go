@@ -46,7 +46,7 @@ func (ps *Pages) actRows(v *web.Visit, list []audit.Act) []actRow {
 		if !ok {
 			who = a.Actor
 			if id, err := strconv.ParseInt(strings.TrimPrefix(a.Actor, "user "), 10, 64); err == nil && strings.HasPrefix(a.Actor, "user ") {
-				if user, err := ps.Rooms.People.UserByID(v.Ctx(), id); err == nil {
+				if user, err := ps.Deps.People.UserByID(v.Ctx(), id); err == nil {
 					who = user.Email
 				}
 			}
@@ -187,13 +187,13 @@ func (ps *Pages) Acts(v *web.Visit) error {
 	if text := f.Value("actor"); text != "" {
 		filter.Actor = text
 		if strings.Contains(text, "@") { // a user of the dashboard: recorded by its id
-			if user, err := ps.Rooms.People.UserByEmail(v.Ctx(), text); err == nil {
+			if user, err := ps.Deps.People.UserByEmail(v.Ctx(), text); err == nil {
 				filter.Actor = audit.User(user.ID)
 			}
 		}
 	}
 	rows, err := web.List(v, "/admin/acts", web.RowsOnPage, func(before int64, limit int) ([]actRow, int64, error) {
-		acts, next, err := audit.List(v.Ctx(), ps.Rooms.Pool, filter, before, limit)
+		acts, next, err := audit.List(v.Ctx(), ps.Deps.Pool, filter, before, limit)
 		return ps.actRows(v, acts), next, err
 	})
 	return v.Page(err, "adminacts", rows)

@@ -33,7 +33,7 @@ func applicantID(a *companies.Applicant) int64 { return a.Company.ID }
 // Awaiting is GET /admin: the companies waiting for approval or verification.
 func (ps *Pages) Awaiting(v *web.Visit) error {
 	rows, err := web.List(v, "/admin", web.RowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
-		found, err := ps.Rooms.Companies.Awaiting(v.Ctx(), before, limit+1)
+		found, err := ps.Deps.Companies.Awaiting(v.Ctx(), before, limit+1)
 		return web.ByID(limit, applicantID, found, err)
 	})
 	return v.Page(err, "admin", rows)
@@ -50,7 +50,7 @@ func (ps *Pages) Companies(v *web.Visit) (err error) {
 	f := v.Parameters("q")
 	var p companiesPage
 	if p.Listing, err = web.List(v, "/admin/companies", web.RowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
-		found, err := ps.Rooms.Companies.FindCompanies(v.Ctx(), f.Value("q"), before, limit+1)
+		found, err := ps.Deps.Companies.FindCompanies(v.Ctx(), f.Value("q"), before, limit+1)
 		return web.ByID(limit, applicantID, found, err)
 	}); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (ps *Pages) Companies(v *web.Visit) (err error) {
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].Company.ID
 	}
-	p.Credits, err = ps.Rooms.Ledger.Balances(v.Ctx(), ids)
+	p.Credits, err = ps.Deps.Ledger.Balances(v.Ctx(), ids)
 	return v.Page(err, "admincompanies", p)
 }
 
@@ -86,41 +86,41 @@ func (ps *Pages) AdminCompany(v *web.Visit) error {
 }
 
 func (ps *Pages) companyPage(v *web.Visit) (data adminCompanyPage, err error) {
-	if data.Applicant, err = ps.Rooms.Companies.ApplicantByID(v.Ctx(), v.ID()); err != nil {
+	if data.Applicant, err = ps.Deps.Companies.ApplicantByID(v.Ctx(), v.ID()); err != nil {
 		return data, err
 	}
 	id := data.Company.ID
-	if data.Credits, err = ps.Rooms.Ledger.Balance(v.Ctx(), id); err != nil {
+	if data.Credits, err = ps.Deps.Ledger.Balance(v.Ctx(), id); err != nil {
 		return data, err
 	}
-	if data.Senders, err = ps.Rooms.Senders.SenderRequestsOf(v.Ctx(), sms.CompanyID(id)); err != nil {
+	if data.Senders, err = ps.Deps.Senders.SenderRequestsOf(v.Ctx(), sms.CompanyID(id)); err != nil {
 		return data, err
 	}
 	ids := make([]int64, len(data.Senders))
 	for i := range data.Senders {
 		ids[i] = data.Senders[i].ID
 	}
-	if data.Holders, err = ps.Rooms.Senders.Holders(v.Ctx(), ids); err != nil {
+	if data.Holders, err = ps.Deps.Senders.Holders(v.Ctx(), ids); err != nil {
 		return data, err
 	}
-	if data.Keys, err = ps.Rooms.Keys.TokensOfCompany(v.Ctx(), id); err != nil {
+	if data.Keys, err = ps.Deps.Keys.TokensOfCompany(v.Ctx(), id); err != nil {
 		return data, err
 	}
-	if data.People, err = ps.Rooms.People.PeopleOf(v.Ctx(), id); err != nil {
+	if data.People, err = ps.Deps.People.PeopleOf(v.Ctx(), id); err != nil {
 		return data, err
 	}
 	data.Names = web.RoleNames(v.Lang)
-	switch e, err := ps.Rooms.Webhooks.EndpointOf(v.Ctx(), sms.CompanyID(id)); {
+	switch e, err := ps.Deps.Webhooks.EndpointOf(v.Ctx(), sms.CompanyID(id)); {
 	case err == nil:
 		e.URL = webhooks.RecordedURL(e.URL)
 		data.Endpoint = &e
 	case !errors.Is(err, webhooks.ErrNotFound):
 		return data, err
 	}
-	if data.Counts, err = lookup.New(ps.Rooms.Pool).Count(v.Ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
+	if data.Counts, err = lookup.New(ps.Deps.Pool).Count(v.Ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
 		return data, err
 	}
-	list, _, err := audit.List(v.Ctx(), ps.Rooms.Pool, audit.Filter{Company: sms.CompanyID(id)}, 0, 10)
+	list, _, err := audit.List(v.Ctx(), ps.Deps.Pool, audit.Filter{Company: sms.CompanyID(id)}, 0, 10)
 	if err != nil {
 		return data, err
 	}

@@ -25,7 +25,7 @@ var Functions = template.FuncMap{"became": became}
 
 // Pages are the pages for administrators.
 type Pages struct {
-	Rooms    Rooms
+	Deps     Deps
 	Board    *Board
 	Routes   func() *sms.Routes
 	By       func(*web.Visit) Changes
@@ -33,8 +33,8 @@ type Pages struct {
 	Operator web.Operator
 }
 
-// Rooms are what these pages call.
-type Rooms struct {
+// Deps are what these pages call.
+type Deps struct {
 	Pool      *pgxpool.Pool // for look-ups
 	Companies interface {
 		ApplicantByID(ctx context.Context, id int64) (companies.Applicant, error)

@@ -29,10 +29,10 @@ func (ps *Pages) AdminSender(v *web.Visit) error { return ps.showSender(v, v.ID(
 
 func (ps *Pages) showSender(v *web.Visit, id int64) (err error) {
 	var p adminSenderPage
-	if p.SenderRequest, err = ps.Rooms.Senders.SenderByID(v.Ctx(), id); err != nil {
+	if p.SenderRequest, err = ps.Deps.Senders.SenderByID(v.Ctx(), id); err != nil {
 		return err
 	}
-	list, err := ps.Rooms.Senders.Registrations(v.Ctx(), id, false, 0, 1000)
+	list, err := ps.Deps.Senders.Registrations(v.Ctx(), id, false, 0, 1000)
 	recorded := map[string]senders.Registration{}
 	for _, r := range list {
 		recorded[r.Carrier] = r
@@ -79,7 +79,7 @@ func (ps *Pages) UploadRegistrationDocument(v *web.Visit) error {
 	if err != nil {
 		return err
 	}
-	r, err := ps.Rooms.Senders.RegistrationByID(v.Ctx(), v.ID())
+	r, err := ps.Deps.Senders.RegistrationByID(v.Ctx(), v.ID())
 	if err == nil && !v.Form().OK() {
 		v.Form().Notice = v.Form().Wrong("file")
 		return ps.showSender(v, r.SenderID)
@@ -91,17 +91,17 @@ func (ps *Pages) UploadRegistrationDocument(v *web.Visit) error {
 func (ps *Pages) RegistrationDocument(v *web.Visit) error {
 	id := v.ID()
 	return v.SendDocument(v.Session.User.ID, id, func() (accounts.Document, error) {
-		r, err := ps.Rooms.Senders.RegistrationByID(v.Ctx(), id)
+		r, err := ps.Deps.Senders.RegistrationByID(v.Ctx(), id)
 		return r.Document, err
 	}, func(of accounts.Document, from, size int) ([]byte, error) {
-		return ps.Rooms.Senders.RegistrationDocumentPart(v.Ctx(), id, of, from, size)
+		return ps.Deps.Senders.RegistrationDocumentPart(v.Ctx(), id, of, from, size)
 	})
 }
 
 // LateRegistrations is GET /admin/senders/late: the senders that have waited for a carrier for more than a week.
 func (ps *Pages) LateRegistrations(v *web.Visit) error {
 	rows, err := web.List(v, "/admin/senders/late", web.RowsOnPage, func(after int64, limit int) ([]senders.Registration, int64, error) {
-		found, err := ps.Rooms.Senders.LateRegistrations(v.Ctx(), after, limit+1)
+		found, err := ps.Deps.Senders.LateRegistrations(v.Ctx(), after, limit+1)
 		return web.ByID(limit, func(r *senders.Registration) int64 { return r.ID }, found, err)
 	})
 	return v.Page(err, "adminlate", rows)
@@ -130,15 +130,15 @@ func (ps *Pages) RegistrationLetter(v *web.Visit) (err error) {
 	if p.In, known = ps.Words.ByTag(v.C.DefaultQuery("in", "fr")); !known {
 		return web.ErrNotFound
 	}
-	if p.SenderRequest, err = ps.Rooms.Senders.SenderByID(v.Ctx(), v.ID()); err != nil {
+	if p.SenderRequest, err = ps.Deps.Senders.SenderByID(v.Ctx(), v.ID()); err != nil {
 		return err
 	}
-	applicant, err := ps.Rooms.Companies.ApplicantByID(v.Ctx(), p.CompanyID)
+	applicant, err := ps.Deps.Companies.ApplicantByID(v.Ctx(), p.CompanyID)
 	if err != nil {
 		return err
 	}
 	p.Facts = applicant.Facts
-	list, err := ps.Rooms.Senders.Registrations(v.Ctx(), v.ID(), false, 0, 1000)
+	list, err := ps.Deps.Senders.Registrations(v.Ctx(), v.ID(), false, 0, 1000)
 	for _, r := range list {
 		if r.Carrier == p.Carrier {
 			p.Document = r.Document.Name

@@ -71,7 +71,7 @@ var numbers = sms.NewPlan()
 
 // find fills the page, or returns the result's path when the query identifies one.
 func (ps *Pages) find(v *web.Visit, data *searchPage) (path string, err error) {
-	store, ctx := lookup.New(ps.Rooms.Pool), v.Ctx()
+	store, ctx := lookup.New(ps.Deps.Pool), v.Ctx()
 	if id, err := ulid.ParseStrict(strings.ToUpper(data.Query)); err == nil {
 		switch m, err := store.OperatorsByULID(ctx, id); {
 		case err == nil:
@@ -79,7 +79,7 @@ func (ps *Pages) find(v *web.Visit, data *searchPage) (path string, err error) {
 		case !errors.Is(err, messages.ErrNotFound):
 			return "", err
 		}
-		switch batch, err := messages.QueuedOf(ctx, ps.Rooms.Pool, id); {
+		switch batch, err := messages.QueuedOf(ctx, ps.Deps.Pool, id); {
 		case err == nil:
 			return web.CompanyPath(batch.Company), nil
 		case !errors.Is(err, messages.ErrNotFound):
@@ -110,14 +110,14 @@ func (ps *Pages) find(v *web.Visit, data *searchPage) (path string, err error) {
 			data.Messages = append(data.Messages, m)
 		}
 	}
-	if data.Companies, err = ps.Rooms.Companies.FindCompanies(ctx, data.Query, 0, web.RowsOnPage); err != nil {
+	if data.Companies, err = ps.Deps.Companies.FindCompanies(ctx, data.Query, 0, web.RowsOnPage); err != nil {
 		return "", err
 	}
-	if data.Senders, err = ps.Rooms.Senders.FindSenders(ctx, data.Query, web.RowsOnPage); err != nil {
+	if data.Senders, err = ps.Deps.Senders.FindSenders(ctx, data.Query, web.RowsOnPage); err != nil {
 		return "", err
 	}
 	if strings.Contains(data.Query, "@") {
-		found, err := ps.Rooms.People.FindUsers(ctx, data.Query, web.RowsOnPage)
+		found, err := ps.Deps.People.FindUsers(ctx, data.Query, web.RowsOnPage)
 		if err != nil {
 			return "", err
 		}
@@ -138,7 +138,7 @@ func (ps *Pages) find(v *web.Visit, data *searchPage) (path string, err error) {
 func (ps *Pages) findNumber(v *web.Visit, data *searchPage) error {
 	ctx, cancel := context.WithTimeout(v.Ctx(), numberTimeout)
 	defer cancel()
-	list, back, next, err := lookup.New(ps.Rooms.Pool).OperatorsByNumber(ctx, data.Number, v.After("before"), web.RowsOnPage)
+	list, back, next, err := lookup.New(ps.Deps.Pool).OperatorsByNumber(ctx, data.Number, v.After("before"), web.RowsOnPage)
 	if err != nil && ctx.Err() != nil && v.Ctx().Err() == nil {
 		data.Late = true
 		return nil

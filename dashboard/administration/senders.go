@@ -19,7 +19,7 @@ type waitingSendersPage struct {
 func (ps *Pages) WaitingSenders(v *web.Visit) (err error) {
 	var p waitingSendersPage
 	if p.Listing, err = web.List(v, "/admin/senders", web.RowsOnPage, func(before int64, limit int) ([]senders.SenderRequest, int64, error) {
-		found, err := ps.Rooms.Senders.WaitingSenders(v.Ctx(), before, limit+1)
+		found, err := ps.Deps.Senders.WaitingSenders(v.Ctx(), before, limit+1)
 		return web.ByID(limit, func(s *senders.SenderRequest) int64 { return s.ID }, found, err)
 	}); err != nil {
 		return err
@@ -28,10 +28,10 @@ func (ps *Pages) WaitingSenders(v *web.Visit) (err error) {
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].ID
 	}
-	if p.Holders, err = ps.Rooms.Senders.Holders(v.Ctx(), ids); err != nil {
+	if p.Holders, err = ps.Deps.Senders.Holders(v.Ctx(), ids); err != nil {
 		return err
 	}
-	p.AtCarriers, p.Late, err = ps.Rooms.Senders.WaitingRegistrations(v.Ctx())
+	p.AtCarriers, p.Late, err = ps.Deps.Senders.WaitingRegistrations(v.Ctx())
 	return v.Page(err, "adminsenders", p)
 }
 

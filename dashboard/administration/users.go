@@ -10,7 +10,7 @@ import (
 
 // Administrators is GET /admin/users.
 func (ps *Pages) Administrators(v *web.Visit) error {
-	all, err := ps.Rooms.People.Administrators(v.Ctx())
+	all, err := ps.Deps.People.Administrators(v.Ctx())
 	return v.Page(err, "adminusers", all)
 }
 
@@ -22,7 +22,7 @@ func (ps *Pages) SetUser(change string) func(*web.Visit) error {
 		if !f.OK() {
 			return ps.Administrators(v)
 		}
-		if u, err := ps.Rooms.People.UserByID(v.Ctx(), v.ID()); err != nil || !u.Administrator {
+		if u, err := ps.Deps.People.UserByID(v.Ctx(), v.ID()); err != nil || !u.Administrator {
 			return cmp.Or(err, web.ErrNotFound)
 		}
 		_, err := ps.By(v).SetUser(v.Ctx(), v.ID(), change, reason)

@@ -28,11 +28,11 @@ func (ps *Pages) AdminVerifications(v *web.Visit) (err error) {
 	if v.C.Query("days") == "30" {
 		p.Days = 30
 	}
-	if p.Texts, err = ps.Rooms.Verifications.OwnTexts(v.Ctx(), 0); err != nil {
+	if p.Texts, err = ps.Deps.Verifications.OwnTexts(v.Ctx(), 0); err != nil {
 		return err
 	}
 	today := postgres.Now().In(sms.Burundi)
-	p.Conversions, p.More, err = ps.Rooms.Verifications.Conversions(v.Ctx(), verifications.ConversionFilter{First: today.AddDate(0, 0, 1-p.Days), Last: today}, conversionsOnPage)
+	p.Conversions, p.More, err = ps.Deps.Verifications.Conversions(v.Ctx(), verifications.ConversionFilter{First: today.AddDate(0, 0, 1-p.Days), Last: today}, conversionsOnPage)
 	return v.Page(err, "adminverifications", p)
 }
 

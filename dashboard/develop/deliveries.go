@@ -30,7 +30,7 @@ type deliveriesPage struct {
 
 // Deliveries is GET /deliveries: the endpoint, its test, and the log of its calls.
 func (ps *Pages) Deliveries(v *web.Visit, t web.Tenant) (err error) {
-	f, hooks := v.Parameters("state", "event", "since"), ps.Rooms.Webhooks
+	f, hooks := v.Parameters("state", "event", "since"), ps.Deps.Webhooks
 	p := deliveriesPage{
 		States: v.Options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered, "delivery.delivered", webhooks.StateFailed, "delivery.failed"),
 		Events: append(v.Options("", "deliveries.any"), eventOptions()...),
@@ -70,7 +70,7 @@ type deliveryPage struct {
 // Delivery is GET /deliveries/of/:id.
 func (ps *Pages) Delivery(v *web.Visit, t web.Tenant) (err error) {
 	var data deliveryPage
-	if data.Delivery, err = ps.Rooms.Webhooks.Delivery(v.Ctx(), t.CompanyID(), v.ID()); err != nil {
+	if data.Delivery, err = ps.Deps.Webhooks.Delivery(v.Ctx(), t.CompanyID(), v.ID()); err != nil {
 		return err
 	}
 	if data.Endpoint, err = ps.Endpoint(v, t); err != nil {

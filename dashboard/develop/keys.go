@@ -69,9 +69,9 @@ func (ps *Pages) Keys(v *web.Visit, s *people.Session) (err error) {
 // Tokens returns the API keys of the user's company, or those of a user without one. Keys of kind SMPP are on their own page.
 func (ps *Pages) Tokens(v *web.Visit) (own []keys.Token, err error) {
 	if company := v.Session.Company; company != nil {
-		own, err = ps.Rooms.Keys.TokensOfCompany(v.Ctx(), company.ID)
+		own, err = ps.Deps.Keys.TokensOfCompany(v.Ctx(), company.ID)
 	} else {
-		own, err = ps.Rooms.Keys.TokensOf(v.Ctx(), v.Session.User.ID)
+		own, err = ps.Deps.Keys.TokensOf(v.Ctx(), v.Session.User.ID)
 	}
 	return slices.DeleteFunc(own, func(t keys.Token) bool { return t.SystemID != "" }), err
 }

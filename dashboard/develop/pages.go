@@ -27,7 +27,7 @@ var Functions = template.FuncMap{"attemptOf": attemptOf, "lastOf": lastOf, "line
 
 // Pages are the pages for developers.
 type Pages struct {
-	Rooms        Rooms
+	Deps         Deps
 	VerifyNumber func(ctx context.Context, user people.User, company *accounts.Company, network string, number sms.Number) error // sends a code
 	API          http.Handler                                                                                                    // runs the example of a new key
 	Test         *testmode.Reader
@@ -36,8 +36,8 @@ type Pages struct {
 	Plan         *sms.Plan
 }
 
-// Rooms are what these pages call.
-type Rooms struct {
+// Deps are what these pages call.
+type Deps struct {
 	Keys interface {
 		SMPPKeys(ctx context.Context, company, after int64, limit int) ([]keys.SMPPKey, error)
 		TokensOf(ctx context.Context, user int64) ([]keys.Token, error)

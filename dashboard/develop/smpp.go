@@ -61,10 +61,10 @@ func (ps *Pages) AdminSMPP(v *web.Visit) error {
 
 // smppPage reads keys of a company, or with company 0 of all.
 func (ps *Pages) smppPage(v *web.Visit, path string, company int64) (p smppPage, err error) {
-	store := ps.Rooms.Binds
+	store := ps.Deps.Binds
 	p.Limits, p.Keys = keys.DefaultSMPP, map[int64]keys.SMPPKey{}
 	if p.Listing, err = web.List(v, path, web.RowsOnPage, func(after int64, limit int) ([]keys.SMPPKey, int64, error) {
-		found, err := ps.Rooms.Keys.SMPPKeys(v.Ctx(), company, after, limit+1)
+		found, err := ps.Deps.Keys.SMPPKeys(v.Ctx(), company, after, limit+1)
 		return web.ByID(limit, func(k *keys.SMPPKey) int64 { return k.ID }, found, err)
 	}); err != nil {
 		return p, err

@@ -22,7 +22,7 @@ func (ps *Pages) TestNumber(v *web.Visit, t web.Tenant) error {
 		return err
 	}
 	if m.Number != "" && !m.Verified {
-		code, err := ps.Rooms.Lookup.LastCode(v.Ctx(), t.User.ID, m.Number)
+		code, err := ps.Deps.Lookup.LastCode(v.Ctx(), t.User.ID, m.Number)
 		switch {
 		case err == nil:
 			m.Code = &code
@@ -57,7 +57,7 @@ func (ps *Pages) VerifyTestNumber(v *web.Visit, t web.Tenant) error {
 	if !f.OK() {
 		return ps.TestNumber(v, t)
 	}
-	if _, err := ps.Rooms.TestNumbers.ConfirmVerification(context.WithoutCancel(v.Ctx()), t.User.ID, code); err != nil {
+	if _, err := ps.Deps.TestNumbers.ConfirmVerification(context.WithoutCancel(v.Ctx()), t.User.ID, code); err != nil {
 		return ps.refuseTestNumber(v, t, "code", err)
 	}
 	m, err := ps.Test.Mode(v, t.Company)

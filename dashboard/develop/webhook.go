@@ -63,7 +63,7 @@ func (ps *Pages) webhookSettings(v *web.Visit, t web.Tenant, e *webhooks.Endpoin
 			s.Optional = append(s.Optional, optionalEvent{name, optionalTexts[name], slices.Contains(e.Events, name)})
 		}
 	}
-	if s.Pulling, err = ps.Rooms.Webhooks.PullingOf(v.Ctx(), t.CompanyID()); err != nil {
+	if s.Pulling, err = ps.Deps.Webhooks.PullingOf(v.Ctx(), t.CompanyID()); err != nil {
 		return nil, err
 	}
 	for _, name := range webhooks.Pullable() {
@@ -74,7 +74,7 @@ func (ps *Pages) webhookSettings(v *web.Visit, t web.Tenant, e *webhooks.Endpoin
 
 // Endpoint returns the company's endpoint, or nil.
 func (ps *Pages) Endpoint(v *web.Visit, t web.Tenant) (*webhooks.Endpoint, error) {
-	e, err := ps.Rooms.Webhooks.EndpointOf(v.Ctx(), t.CompanyID())
+	e, err := ps.Deps.Webhooks.EndpointOf(v.Ctx(), t.CompanyID())
 	if errors.Is(err, webhooks.ErrNotFound) {
 		return nil, nil
 	}
@@ -137,7 +137,7 @@ func (ps *Pages) setEndpoint(v *web.Visit, t web.Tenant, to webhooks.Setting) (w
 
 // SwitchWebhook is POST /webhook/active.
 func (ps *Pages) SwitchWebhook(v *web.Visit, t web.Tenant) error {
-	if _, err := ps.Rooms.Webhooks.EndpointOf(v.Ctx(), t.CompanyID()); err != nil { // a missing endpoint would otherwise be refused for its missing URL
+	if _, err := ps.Deps.Webhooks.EndpointOf(v.Ctx(), t.CompanyID()); err != nil { // a missing endpoint would otherwise be refused for its missing URL
 		return err
 	}
 	on, flash := v.Form().Value("on") == "yes", "flash.webhook.off"
@@ -152,7 +152,7 @@ func (ps *Pages) SwitchWebhook(v *web.Visit, t web.Tenant) error {
 func (ps *Pages) SetEvent(v *web.Visit, t web.Tenant) error {
 	f := v.Form()
 	name := f.Value("event")
-	e, err := ps.Rooms.Webhooks.EndpointOf(v.Ctx(), t.CompanyID())
+	e, err := ps.Deps.Webhooks.EndpointOf(v.Ctx(), t.CompanyID())
 	if err == nil && !slices.Contains(webhooks.Askable(), name) {
 		err = web.ErrNotFound
 	}
@@ -171,7 +171,7 @@ func (ps *Pages) SetEvent(v *web.Visit, t web.Tenant) error {
 func (ps *Pages) SetPulled(v *web.Visit, t web.Tenant) error {
 	f := v.Form()
 	name := f.Value("event")
-	p, err := ps.Rooms.Webhooks.PullingOf(v.Ctx(), t.CompanyID())
+	p, err := ps.Deps.Webhooks.PullingOf(v.Ctx(), t.CompanyID())
 	if err == nil && !slices.Contains(webhooks.Pullable(), name) {
 		err = web.ErrNotFound
 	}
@@ -215,7 +215,7 @@ func (ps *Pages) TestWebhook(v *web.Visit, t web.Tenant) error {
 	v.Leave()                                                                     // the endpoint may be slow
 	ctx, cancel := context.WithTimeout(v.Ctx(), web.RequestTimeout-2*time.Second) // the rest is for rendering the page
 	defer cancel()
-	result, err := ps.Rooms.Webhooks.Test(ctx, t.CompanyID(), event)
+	result, err := ps.Deps.Webhooks.Test(ctx, t.CompanyID(), event)
 	if errors.Is(err, webhooks.ErrBusy) {
 		f.Deny(http.StatusTooManyRequests, "webhook.test.busy")
 		return ps.Deliveries(v, t)

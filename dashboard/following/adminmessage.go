@@ -15,7 +15,7 @@ type adminMessagePage struct {
 
 // AdminMessage is GET /admin/messages/:id: a message's timeline without its text and the company's webhook events.
 func (ps *Pages) AdminMessage(v *web.Visit) error {
-	store := ps.Rooms.Operators
+	store := ps.Deps.Operators
 	record, err := store.OperatorsByULID(v.Ctx(), v.ULID("id"))
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (ps *Pages) AdminMessage(v *web.Visit) error {
 	if err != nil {
 		return err
 	}
-	company, err := ps.Rooms.Companies.CompanyByID(v.Ctx(), record.CompanyID)
+	company, err := ps.Deps.Companies.CompanyByID(v.Ctx(), record.CompanyID)
 	if err != nil && !errors.Is(err, accounts.ErrNotFound) { // the gateway's own have none
 		return err
 	}

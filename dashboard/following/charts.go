@@ -58,7 +58,7 @@ func (ps *Pages) chart(v *web.Visit, company sms.CompanyID, number int) (chartsP
 	now := postgres.Now().In(texts.Bujumbura)
 	data := chartsPage{Days: number, Spans: slices.Sorted(maps.Keys(spans)), Last: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)}
 	data.First = data.Last.AddDate(0, 0, 1-number)
-	days, err := ps.Rooms.Statistics.Daily(v.Ctx(), company, data.First, data.Last)
+	days, err := ps.Deps.Statistics.Daily(v.Ctx(), company, data.First, data.Last)
 	if err == nil {
 		data.fill(v.Lang, days)
 	}

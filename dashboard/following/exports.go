@@ -48,7 +48,7 @@ func (ps *Pages) Exports(v *web.Visit, t web.Tenant) error {
 
 // AdminExports is GET /admin/companies/:id/exports.
 func (ps *Pages) AdminExports(v *web.Visit) error {
-	company, err := ps.Rooms.Companies.CompanyByID(v.Ctx(), v.ID())
+	company, err := ps.Deps.Companies.CompanyByID(v.Ctx(), v.ID())
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (ps *Pages) exportsPage(v *web.Visit, p exportsPage, company sms.CompanyID)
 	for n := range monthsOfExports {
 		p.Months = append(p.Months, web.Option{Value: month.AddDate(0, -n, 0).Format("2006-01"), Text: v.Lang.Month(month.AddDate(0, -n, 0))})
 	}
-	p.Files, err = ps.Rooms.Exports.List(v.Ctx(), company, p.Operators)
+	p.Files, err = ps.Deps.Exports.List(v.Ctx(), company, p.Operators)
 	if p.Operators {
 		return v.Page(err, "adminexports", &p)
 	}
@@ -111,7 +111,7 @@ func (ps *Pages) AdminExportFile(v *web.Visit) error {
 // off can go on. owner has the turn.
 func (ps *Pages) sendExport(v *web.Visit, owner int64, company sms.CompanyID, operators bool) error {
 	id, _ := strconv.ParseInt(v.C.Param("export"), 10, 64) // 0 has no row
-	x, err := ps.Rooms.Exports.Get(v.Ctx(), company, operators, id)
+	x, err := ps.Deps.Exports.Get(v.Ctx(), company, operators, id)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (ps *Pages) sendExport(v *web.Visit, owner int64, company sms.CompanyID, op
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-messages-%d-%s.csv"`, company, x.Month.Format("2006-01")))
 	h.Set("ETag", fmt.Sprintf(`"%d-%d"`, x.ID, x.Size))
 	to := &web.Served{ResponseWriter: v.C.Writer, To: web.NewDownload(v)}
-	content := &web.Watched{ReadSeeker: ps.Rooms.Exports.Open(v.Ctx(), x, v.InTurn)}
+	content := &web.Watched{ReadSeeker: ps.Deps.Exports.Open(v.Ctx(), x, v.InTurn)}
 	request := v.C.Request.Clone(v.Ctx())
 	if v.HeadOnly() {
 		request.Method = http.MethodHead

@@ -116,18 +116,18 @@ func (p *homePage) step(may bool, title, text, link, open string, done bool) *ho
 // homeOf reads the data of a company's page: the other steps, the week, the latest failures.
 func (ps *Pages) homeOf(v *web.Visit, p *homePage, c accounts.Company, keyed bool) (err error) {
 	company := sms.CompanyID(c.ID)
-	if p.Credits, err = ps.Rooms.Ledger.Balance(v.Ctx(), c.ID); err != nil {
+	if p.Credits, err = ps.Deps.Ledger.Balance(v.Ctx(), c.ID); err != nil {
 		return err
 	}
 	test, err := ps.Test.Mode(v, c)
 	if err != nil {
 		return err
 	}
-	latest, _, err := ps.Rooms.Lookup.List(v.Ctx(), company, lookup.Filter{}, 0, web.MessagesOnPage)
+	latest, _, err := ps.Deps.Lookup.List(v.Ctx(), company, lookup.Filter{}, 0, web.MessagesOnPage)
 	if err != nil {
 		return err
 	}
-	senders, err := ps.Rooms.Senders.SenderRequestsOf(v.Ctx(), company)
+	senders, err := ps.Deps.Senders.SenderRequestsOf(v.Ctx(), company)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (ps *Pages) homeOf(v *web.Visit, p *homePage, c accounts.Company, keyed boo
 	p.tests(develops, test.Verified, len(latest) > 0, keyed)
 	facts := companies.Facts{}
 	if !c.Approved {
-		if facts, err = ps.Rooms.Companies.FactsOf(v.Ctx(), company); err != nil {
+		if facts, err = ps.Deps.Companies.FactsOf(v.Ctx(), company); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (ps *Pages) homeOf(v *web.Visit, p *homePage, c accounts.Company, keyed boo
 	if !v.Session.May(accounts.MayRead) {
 		return nil
 	}
-	failed, _, err := ps.Rooms.Lookup.List(v.Ctx(), company, lookup.Filter{Status: new(sms.Failed)}, 0, failuresOnHome)
+	failed, _, err := ps.Deps.Lookup.List(v.Ctx(), company, lookup.Filter{Status: new(sms.Failed)}, 0, failuresOnHome)
 	if err != nil {
 		return err
 	}

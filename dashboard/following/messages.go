@@ -32,7 +32,7 @@ type messagesPage struct {
 // a message_id that may also look like a phone number.
 func (ps *Pages) Messages(v *web.Visit, t web.Tenant) (err error) {
 	if id := v.After("id"); id != 0 {
-		r, err := ps.Rooms.Lookup.ByID(v.Ctx(), t.CompanyID(), id)
+		r, err := ps.Deps.Lookup.ByID(v.Ctx(), t.CompanyID(), id)
 		return v.Done(err, "/messages/"+r.ULID.String(), "")
 	}
 	f := v.Parameters("q", "status", "cost_center", "from", "to")
@@ -51,10 +51,10 @@ func (ps *Pages) Messages(v *web.Visit, t web.Tenant) (err error) {
 		if !found || filter.Batch != nil {
 			return nil, 0, nil
 		}
-		return ps.Rooms.Lookup.List(v.Ctx(), t.CompanyID(), filter, before, limit)
+		return ps.Deps.Lookup.List(v.Ctx(), t.CompanyID(), filter, before, limit)
 	})
 	if err == nil && len(p.Rows) == 0 && filter.Reference != "" {
-		named, err := ps.Rooms.Lookup.ByCarrierID(v.Ctx(), t.CompanyID(), filter.Reference)
+		named, err := ps.Deps.Lookup.ByCarrierID(v.Ctx(), t.CompanyID(), filter.Reference)
 		if err != nil {
 			return err
 		}
@@ -98,18 +98,18 @@ func (ps *Pages) messageFilter(v *web.Visit) (filter lookup.Filter, ok bool) {
 // lookUp returns the path of the company's message or batch with that id, and the message itself if it was found by its
 // message_id.
 func (ps *Pages) lookUp(v *web.Visit, t web.Tenant, q string) (path string, numbered *lookup.Record, err error) {
-	rooms := &ps.Rooms
+	deps := &ps.Deps
 	if id, bad := ulid.ParseStrict(q); bad == nil {
-		if _, err = rooms.Lookup.ByULID(v.Ctx(), t.CompanyID(), id); err == nil {
+		if _, err = deps.Lookup.ByULID(v.Ctx(), t.CompanyID(), id); err == nil {
 			return "/messages/" + id.String(), nil, nil
 		}
 		if errors.Is(err, messages.ErrNotFound) {
-			_, err = rooms.Messages.BatchByULID(v.Ctx(), t.CompanyID(), id)
+			_, err = deps.Messages.BatchByULID(v.Ctx(), t.CompanyID(), id)
 			path = "/batches/" + id.String()
 		}
 	} else if id, bad := strconv.ParseInt(q, 10, 64); bad == nil && id > 0 {
 		var r lookup.Record
-		r, err = rooms.Lookup.ByID(v.Ctx(), t.CompanyID(), id)
+		r, err = deps.Lookup.ByID(v.Ctx(), t.CompanyID(), id)
 		path, numbered = "/messages/"+r.ULID.String(), &r
 	}
 	if errors.Is(err, messages.ErrNotFound) {
@@ -155,7 +155,7 @@ func (p batchPage) Shares() []int64 {
 func (ps *Pages) Batch(v *web.Visit, t web.Tenant) (err error) {
 	id := v.ULID("id")
 	var p batchPage
-	if p.BatchRecord, err = ps.Rooms.Messages.BatchByULID(v.Ctx(), t.CompanyID(), id); err != nil {
+	if p.BatchRecord, err = ps.Deps.Messages.BatchByULID(v.Ctx(), t.CompanyID(), id); err != nil {
 		return err
 	}
 	p.Pending, p.Sent, p.Failed = p.Counts[sms.Pending], p.Counts[sms.Sent], p.Counts[sms.Failed]
@@ -168,7 +168,7 @@ func (ps *Pages) Batch(v *web.Visit, t web.Tenant) (err error) {
 		}
 	}
 	if p.Listing, err = web.List(v, "/batches/"+id.String(), web.MessagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
-		return ps.Rooms.Lookup.List(v.Ctx(), t.CompanyID(), lookup.Filter{Batch: &id}, before, limit)
+		return ps.Deps.Lookup.List(v.Ctx(), t.CompanyID(), lookup.Filter{Batch: &id}, before, limit)
 	}); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (ps *Pages) Batch(v *web.Visit, t web.Tenant) (err error) {
 
 // paused sets why a campaign's next part was refused, if it was.
 func (ps *Pages) paused(v *web.Visit, t web.Tenant, id ulid.ULID, p *batchPage) error {
-	c, err := ps.Rooms.Campaigns.Get(v.Ctx(), t.CompanyID(), id)
+	c, err := ps.Deps.Campaigns.Get(v.Ctx(), t.CompanyID(), id)
 	switch {
 	case errors.Is(err, campaigns.ErrNotFound): // all parts are sent
 		return nil
@@ -189,7 +189,7 @@ func (ps *Pages) paused(v *web.Visit, t web.Tenant, id ulid.ULID, p *batchPage) 
 	if p.Awaited == 0 {
 		return nil
 	}
-	reason, err := ps.Rooms.Campaigns.Paused(v.Ctx(), &c, &p.BatchRecord)
+	reason, err := ps.Deps.Campaigns.Paused(v.Ctx(), &c, &p.BatchRecord)
 	if reason != "" {
 		p.Paused = v.Lang.Refusal(sms.Refusal{Reason: reason})
 	}
@@ -210,7 +210,7 @@ func (ps *Pages) ExportMessages(v *web.Visit, t web.Tenant) error {
 		if !found {
 			return nil, 0, nil
 		}
-		return ps.Rooms.Lookup.List(v.Ctx(), t.CompanyID(), filter, before, limit)
+		return ps.Deps.Lookup.List(v.Ctx(), t.CompanyID(), filter, before, limit)
 	}, func(m *lookup.Record) []string {
 		batch := ""
 		if m.BatchULID != nil {

@@ -28,7 +28,7 @@ var Functions = template.FuncMap{"gone": gone, "kilobytes": kilobytes, "percentO
 
 // Pages are the pages that say what became of messages.
 type Pages struct {
-	Rooms    Rooms
+	Deps     Deps
 	Answered func(ctx context.Context, user int64, key string) (body []byte, known bool, err error) // of a request
 	Tokens   func(*web.Visit) ([]keys.Token, error)                                                 // of the user
 	Endpoint func(*web.Visit, web.Tenant) (*webhooks.Endpoint, error)
@@ -38,8 +38,8 @@ type Pages struct {
 	Refund   setup.Refund // which failed messages are refunded
 }
 
-// Rooms are what these pages call.
-type Rooms struct {
+// Deps are what these pages call.
+type Deps struct {
 	Messages   *messages.Store // for look-ups
 	Lookup     *lookup.Store
 	Operators  *lookup.Store // for administrators

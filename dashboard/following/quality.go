@@ -85,7 +85,7 @@ func (ps *Pages) companyFilter(v *web.Visit) (filter statistics.QualityFilter, c
 		return statistics.QualityFilter{AllCompanies: true}, nil, nil
 	}
 	id, _ := strconv.ParseInt(text, 10, 64) // 0, of a text, is no company
-	found, err := ps.Rooms.Companies.CompanyByID(v.Ctx(), id)
+	found, err := ps.Deps.Companies.CompanyByID(v.Ctx(), id)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 		f.Refuse("company", "acts.company.wrong")
@@ -147,7 +147,7 @@ func (ps *Pages) fillQuality(v *web.Visit, p *qualityPage, filter statistics.Qua
 	if p.ByMonth {
 		by = statistics.ByMonth
 	}
-	counted, err := ps.Rooms.Statistics.Quality(v.Ctx(), filter, by, statistics.ByCarrier)
+	counted, err := ps.Deps.Statistics.Quality(v.Ctx(), filter, by, statistics.ByCarrier)
 	if err != nil {
 		return err
 	}

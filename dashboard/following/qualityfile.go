@@ -105,7 +105,7 @@ func (ps *Pages) eachQuality(v *web.Visit, filter statistics.QualityFilter, by [
 		}
 		var counted []statistics.Quality
 		err := v.InTurn(func() (err error) {
-			counted, err = ps.Rooms.Statistics.Quality(v.Ctx(), filter, by...)
+			counted, err = ps.Deps.Statistics.Quality(v.Ctx(), filter, by...)
 			return err
 		})
 		if errors.Is(err, statistics.ErrTooManyRows) && size > 1 {

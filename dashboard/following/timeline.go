@@ -53,15 +53,15 @@ func (m moment) place() time.Time {
 
 // timeline reads a company's message and its history.
 func (ps *Pages) timeline(v *web.Visit, t web.Tenant, id ulid.ULID) (*timeline, error) {
-	r, err := ps.Rooms.Lookup.ByULID(v.Ctx(), t.CompanyID(), id)
+	r, err := ps.Deps.Lookup.ByULID(v.Ctx(), t.CompanyID(), id)
 	if err != nil {
 		return nil, err
 	}
-	history, err := ps.Rooms.Lookup.HistoryOf(v.Ctx(), r.ID)
+	history, err := ps.Deps.Lookup.HistoryOf(v.Ctx(), r.ID)
 	if err != nil {
 		return nil, err
 	}
-	deliveries, _, err := ps.Rooms.Webhooks.Deliveries(v.Ctx(), t.CompanyID(), webhooks.Filter{MessageID: r.ID}, 0, 2)
+	deliveries, _, err := ps.Deps.Webhooks.Deliveries(v.Ctx(), t.CompanyID(), webhooks.Filter{MessageID: r.ID}, 0, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (ps *Pages) failures(v *web.Visit, failed ...lookup.Record) ([]whyFailed, e
 	for i := range failed {
 		refs[i] = failed[i].ULID
 	}
-	refunded, err := ps.Rooms.Ledger.Refunded(v.Ctx(), refs)
+	refunded, err := ps.Deps.Ledger.Refunded(v.Ctx(), refs)
 	for i := range failed {
 		list[i] = failure(v, &failed[i], refunded[failed[i].ULID])
 	}

@@ -35,7 +35,7 @@ func (ps *Pages) OptOuts(v *web.Visit, t web.Tenant) (err error) {
 
 // optOutSenders returns the options of an entry's scope: all senders of the company, or one of them.
 func (ps *Pages) optOutSenders(v *web.Visit, t web.Tenant) ([]web.Option, error) {
-	senders, err := ps.Rooms.Senders.SendersOf(v.Ctx(), t.Company.ID)
+	senders, err := ps.Deps.Senders.SendersOf(v.Ctx(), t.Company.ID)
 	list := v.Options("", "optouts.all")
 	for _, s := range senders {
 		list = append(list, web.Option{Value: s.Name, Text: s.Name})
@@ -58,7 +58,7 @@ func (ps *Pages) listOptOuts(v *web.Visit, t web.Tenant) func(before int64, limi
 		filter.Sender = &of
 	}
 	return func(before int64, limit int) ([]handsets.OptOut, int64, error) {
-		return ps.Rooms.Handsets.OptOuts(v.Ctx(), t.CompanyID(), filter, before, limit)
+		return ps.Deps.Handsets.OptOuts(v.Ctx(), t.CompanyID(), filter, before, limit)
 	}
 }
 

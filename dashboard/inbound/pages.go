@@ -12,13 +12,13 @@ import (
 
 // Pages are the pages of what handsets sent.
 type Pages struct {
-	Rooms Rooms
-	By    func(*web.Visit) Changes
-	Plan  *sms.Plan
+	Deps Deps
+	By   func(*web.Visit) Changes
+	Plan *sms.Plan
 }
 
-// Rooms are what these pages call.
-type Rooms struct {
+// Deps are what these pages call.
+type Deps struct {
 	Handsets *handsets.Store // for look-ups
 	Senders  interface {
 		SendersOf(ctx context.Context, company int64) ([]accounts.Sender, error)

@@ -27,7 +27,7 @@ func (ps *Pages) listReceived(v *web.Visit, t web.Tenant) func(before int64, lim
 	}
 	filter.From, filter.To = f.Days()
 	return func(before int64, limit int) ([]handsets.Message, int64, error) {
-		rows, next, err := ps.Rooms.Handsets.List(v.Ctx(), t.CompanyID(), filter, before, limit)
+		rows, next, err := ps.Deps.Handsets.List(v.Ctx(), t.CompanyID(), filter, before, limit)
 		if errors.Is(err, handsets.ErrNotFound) { // the previous page's last message and all older ones were purged
 			return nil, 0, nil
 		}

@@ -42,12 +42,12 @@ func (ps *Pages) Money(v *web.Visit) error {
 	if p.Invoices, err = reports.ReadInvoices(v.Ctx(), ps.Reports, "", 0, month, month.AddDate(0, 1, 0)); err != nil {
 		return err
 	}
-	prices, err := ps.Rooms.Statements.PricesOf(v.Ctx(), 0)
+	prices, err := ps.Deps.Statements.PricesOf(v.Ctx(), 0)
 	if err != nil {
 		return err
 	}
 	p.Prices = prices.Default
-	all, err := ps.Rooms.Statements.Tariffs(v.Ctx())
+	all, err := ps.Deps.Statements.Tariffs(v.Ctx())
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (ps *Pages) ExportDifference(v *web.Visit) error {
 	filter := statistics.InvoiceFilter{Carrier: carrier, From: month, To: month.AddDate(0, 1, 0)}
 	t := web.Tenant{User: v.Session.User, Company: accounts.Company{ID: v.Session.User.ID}} // whose turn the download takes
 	return v.Export(t, "invoice-"+month.Format(monthFormat), reports.DifferenceHeads, func(row func(...string) error) error {
-		return ps.Rooms.Statistics.EachDiscrepancy(v.Ctx(), filter, v.InTurn, func(m *statistics.Discrepancy) error {
+		return ps.Deps.Statistics.EachDiscrepancy(v.Ctx(), filter, v.InTurn, func(m *statistics.Discrepancy) error {
 			return row(strconv.FormatInt(m.MessageID, 10), m.ULID.String(), strconv.FormatInt(int64(m.Company), 10), texts.CellTime(&m.AcceptedAt), texts.Cell(m.Carrier),
 				m.Status.String(), strconv.FormatBool(m.Test), strconv.FormatInt(m.Accepted, 10), strconv.FormatInt(m.Charged, 10))
 		})

@@ -82,7 +82,7 @@ func (ps *Pages) monthOf(v *web.Visit, company sms.CompanyID) error {
 	if err != nil {
 		return err
 	}
-	prices, err := ps.Rooms.Statements.PricesOf(v.Ctx(), company)
+	prices, err := ps.Deps.Statements.PricesOf(v.Ctx(), company)
 	p.Prices, p.Default = prices.Own, prices.Default
 	return v.Page(err, "adminmonth", p)
 }

@@ -18,16 +18,16 @@ var Functions = template.FuncMap{"monthRows": monthRows, "bif": bif, "priceBIF":
 
 // Pages are the pages of money.
 type Pages struct {
-	Rooms    Rooms
-	Reports  reports.Rooms
+	Deps     Deps
+	Reports  reports.Deps
 	Operator web.Operator
 	Carriers func(context.Context) ([]string, error)      // with links
 	Owner    func(*web.Visit, web.Tenant) (string, error) // of the company
 	By       func(*web.Visit) Changes
 }
 
-// Rooms are what these pages call.
-type Rooms struct {
+// Deps are what these pages call.
+type Deps struct {
 	Statements *billing.Ledger
 	Statistics *statistics.Store
 }

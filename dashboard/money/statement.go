@@ -65,7 +65,7 @@ func newStatement(v *web.Visit, t web.Tenant, f billing.StatementFilter) stateme
 
 // Statement is GET /statement.
 func (ps *Pages) Statement(v *web.Visit, t web.Tenant) (err error) {
-	ledger, filter := ps.Rooms.Statements, statementFilter(v)
+	ledger, filter := ps.Deps.Statements, statementFilter(v)
 	p := newStatement(v, t, filter)
 	p.Kinds = v.Options("", "statement.kind.all", billing.KindSend, "statement.kind.send", billing.KindRefund, "statement.kind.refund",
 		billing.KindAdjustment, "statement.kind.adjustment", billing.KindCorrection, "statement.kind.correction")
@@ -99,7 +99,7 @@ func (ps *Pages) Statement(v *web.Visit, t web.Tenant) (err error) {
 // PrintStatement is GET /statement/print: all rows of a period, oldest first, on sheets with opening and closing
 // balances.
 func (ps *Pages) PrintStatement(v *web.Visit, t web.Tenant) error {
-	ledger, filter, after := ps.Rooms.Statements, statementFilter(v), v.After("after")
+	ledger, filter, after := ps.Deps.Statements, statementFilter(v), v.After("after")
 	if !v.Form().OK() {
 		return ps.Statement(v, t)
 	}
@@ -135,7 +135,7 @@ func (ps *Pages) ExportStatement(v *web.Visit, t web.Tenant) error {
 	}
 	heads := v.Lang.Texts("csv.time", "statement.kind", "statement.amount", "statement.balance", "statement.reference", "statement.note")
 	return v.Export(t, "statement", heads, func(row func(...string) error) error {
-		for e, err := range ps.Rooms.Statements.Entries(v.Ctx(), t.CompanyID(), filter, v.InTurn) {
+		for e, err := range ps.Deps.Statements.Entries(v.Ctx(), t.CompanyID(), filter, v.InTurn) {
 			if err == nil {
 				err = row(texts.CellTime(&e.At), v.Lang.T(texts.EntryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
 					reference(e.Ref), texts.Cell(e.Note))

@@ -52,7 +52,7 @@ func (ps *Pages) showCampaigns(v *web.Visit, t web.Tenant, wrong []campaigns.Pro
 	if data.Senders, err = ps.approvedSenders(v, t); err != nil {
 		return err
 	}
-	data.Campaigns, err = ps.Rooms.Messages.Batches(v.Ctx(), t.CompanyID(), listed)
+	data.Campaigns, err = ps.Deps.Messages.Batches(v.Ctx(), t.CompanyID(), listed)
 	return v.Page(err, "campaigns", data)
 }
 
@@ -70,7 +70,7 @@ func encodings(lang *texts.Language) (list []web.Option) {
 
 // approvedSenders returns the approved sender IDs as options.
 func (ps *Pages) approvedSenders(v *web.Visit, t web.Tenant) (list []web.Option, err error) {
-	senders, err := ps.Rooms.Senders.SendersOf(v.Ctx(), t.Company.ID)
+	senders, err := ps.Deps.Senders.SendersOf(v.Ctx(), t.Company.ID)
 	for _, s := range senders {
 		if s.Approved {
 			list = append(list, web.Option{Value: s.Name, Text: s.Name})
@@ -141,10 +141,10 @@ func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
 	if err != nil {
 		return err
 	}
-	rows, wrong := ps.Rooms.Campaigns.Open(v.Lang, p.Company, sender, text, file, about)
+	rows, wrong := ps.Deps.Campaigns.Open(v.Lang, p.Company, sender, text, file, about)
 	if len(wrong) == 0 {
 		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, CostCenter: costCenter, Reading: rows.Reading()}
-		err = ps.Rooms.Campaigns.Keep(v.Ctx(), &made, rows.Next)
+		err = ps.Deps.Campaigns.Keep(v.Ctx(), &made, rows.Next)
 		if _, bad := errors.AsType[*campaigns.FileError](err); !bad {
 			return v.Done(err, draftPath(&made), "")
 		}
@@ -176,7 +176,7 @@ func enterLarge(v *web.Visit, t web.Tenant) (leave func(), err error) {
 // LeaveOut is POST /campaigns/drafts/:draft/without: it removes the lines of one problem from the campaign. It sends
 // nothing: the page then shows the remaining lines and their price.
 func (ps *Pages) LeaveOut(v *web.Visit, _ web.Tenant, made *campaigns.Campaign) error {
-	left, err := ps.Rooms.Campaigns.LeaveOut(v.Ctx(), made, v.Form().Value("what"))
+	left, err := ps.Deps.Campaigns.LeaveOut(v.Ctx(), made, v.Form().Value("what"))
 	flash := "flash.campaign.without"
 	if !left {
 		flash = ""
@@ -196,13 +196,13 @@ func (ps *Pages) SendCampaign(v *web.Visit, t web.Tenant, made *campaigns.Campai
 	ctx := context.WithoutCancel(v.Ctx()) // the campaign is sent even if the browser disconnects
 	if err == nil && f.OK() {
 		var marked bool
-		if marked, err = ps.Rooms.Campaigns.Recheck(ctx, v.Lang, p, made); marked { // the page lists them now
+		if marked, err = ps.Deps.Campaigns.Recheck(ctx, v.Lang, p, made); marked { // the page lists them now
 			f.Fail("campaign.changed")
 		}
 	}
 	var sums campaigns.Sums
 	if err == nil {
-		sums, err = ps.Rooms.Campaigns.Sums(ctx, made)
+		sums, err = ps.Deps.Campaigns.Sums(ctx, made)
 	}
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (ps *Pages) SendCampaign(v *web.Visit, t web.Tenant, made *campaigns.Campai
 		f.Fail("campaign.hindered")
 	}
 	if f.OK() {
-		err = ps.notSent(v, ps.Rooms.Campaigns.Begin(ctx, p, made, sums, later))
+		err = ps.notSent(v, ps.Deps.Campaigns.Begin(ctx, p, made, sums, later))
 	}
 	switch {
 	case err != nil:
@@ -220,7 +220,7 @@ func (ps *Pages) SendCampaign(v *web.Visit, t web.Tenant, made *campaigns.Campai
 		return ps.Checked(v, t, made)
 	}
 	flash := "flash.campaign"
-	if b, _ := ps.Rooms.Messages.BatchByULID(ctx, t.CompanyID(), made.ID); b.State() == messages.BatchScheduled { // also by quiet hours
+	if b, _ := ps.Deps.Messages.BatchByULID(ctx, t.CompanyID(), made.ID); b.State() == messages.BatchScheduled { // also by quiet hours
 		flash = "flash.campaign.later"
 	}
 	return v.Redirect("/batches/"+made.ID.String(), flash)
@@ -240,7 +240,7 @@ func later(f *web.Form, field string) time.Time {
 
 // DropCampaign is POST /campaigns/drafts/:draft/drop.
 func (ps *Pages) DropCampaign(v *web.Visit, _ web.Tenant, made *campaigns.Campaign) error {
-	dropped, err := ps.Rooms.Campaigns.Drop(v.Ctx(), made)
+	dropped, err := ps.Deps.Campaigns.Drop(v.Ctx(), made)
 	if err == nil && !dropped {
 		return v.Redirect(draftPath(made), "")
 	}
@@ -252,7 +252,7 @@ var CampaignUpload = web.Upload{Size: campaigns.MaxFile + web.MaxForm, Time: upl
 
 // ExportLeftOut is GET /batches/:id/left-out.csv: the recipients that later parts of a campaign left out.
 func (ps *Pages) ExportLeftOut(v *web.Visit, t web.Tenant) error {
-	made, err := ps.Rooms.Campaigns.Get(v.Ctx(), t.CompanyID(), v.ULID("id"))
+	made, err := ps.Deps.Campaigns.Get(v.Ctx(), t.CompanyID(), v.ULID("id"))
 	if err != nil {
 		return err
 	}
@@ -263,18 +263,18 @@ func (ps *Pages) ExportLeftOut(v *web.Visit, t web.Tenant) error {
 // person who did.
 func (ps *Pages) ContinueCampaign(v *web.Visit, t web.Tenant) error {
 	id := v.ULID("id")
-	return v.Done(ps.Rooms.Campaigns.Continue(v.Ctx(), t.CompanyID(), id, t.User.ID), "/batches/"+id.String(), "flash.campaign.continue")
+	return v.Done(ps.Deps.Campaigns.Continue(v.Ctx(), t.CompanyID(), id, t.User.ID), "/batches/"+id.String(), "flash.campaign.continue")
 }
 
 // CancelBatch is POST /batches/:id/cancel. It continues even if the browser disconnects.
 func (ps *Pages) CancelBatch(v *web.Visit, t web.Tenant) error {
-	batch, err := ps.Rooms.Messages.BatchByULID(v.Ctx(), t.CompanyID(), v.ULID("id"))
+	batch, err := ps.Deps.Messages.BatchByULID(v.Ctx(), t.CompanyID(), v.ULID("id"))
 	if err != nil {
 		return err
 	}
 	done, err := ps.By(v).CancelBatch(context.WithoutCancel(v.Ctx()), batch.ULID, messages.Queued{Company: t.Company.ID, Batch: batch.Key}, "")
 	if err == nil {
-		err = ps.Rooms.Campaigns.Delete(v.Ctx(), batch.ULID) // its further parts
+		err = ps.Deps.Campaigns.Delete(v.Ctx(), batch.ULID) // its further parts
 	}
 	flash := "flash.batch.cancelled"
 	if err == nil && done.Cancelled == 0 && batch.Awaited == 0 {

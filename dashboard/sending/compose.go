@@ -94,7 +94,7 @@ func (ps *Pages) Compose(v *web.Visit, t web.Tenant) error {
 		return err
 	}
 	data := composePage{Approved: t.Company.Approved, NoSender: len(senders) == 0}
-	if data.Credits, err = ps.Rooms.Ledger.Balance(v.Ctx(), t.Company.ID); err != nil {
+	if data.Credits, err = ps.Deps.Ledger.Balance(v.Ctx(), t.Company.ID); err != nil {
 		return err
 	}
 	if data.Test, err = ps.Test.Mode(v, t.Company); err != nil {

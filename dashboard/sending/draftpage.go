@@ -42,7 +42,7 @@ type draftPage struct {
 // Checked is GET /campaigns/drafts/:draft.
 func (ps *Pages) Checked(v *web.Visit, t web.Tenant, made *campaigns.Campaign) (err error) {
 	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender, CostCenter: made.CostCenter, Ready: campaigns.MaySend(&t.Company)}
-	if data.Sums, err = ps.Rooms.Campaigns.Sums(v.Ctx(), made); err != nil {
+	if data.Sums, err = ps.Deps.Campaigns.Sums(v.Ctx(), made); err != nil {
 		return err
 	}
 	for _, list := range []struct {
@@ -54,13 +54,13 @@ func (ps *Pages) Checked(v *web.Visit, t web.Tenant, made *campaigns.Campaign) (
 		if list.all == 0 {
 			continue
 		}
-		if list.to.List, err = ps.Rooms.Campaigns.Rows(v.Ctx(), made, list.which, 0, web.FirstsOnPage); err != nil {
+		if list.to.List, err = ps.Deps.Campaigns.Rows(v.Ctx(), made, list.which, 0, web.FirstsOnPage); err != nil {
 			return err
 		}
 		list.to.More = list.all - len(list.to.List)
 	}
 	data.Clear = data.Faults+data.OptedOut == 0
-	first, err := ps.Rooms.Campaigns.Preview(v.Ctx(), made)
+	first, err := ps.Deps.Campaigns.Preview(v.Ctx(), made)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (ps *Pages) Checked(v *web.Visit, t web.Tenant, made *campaigns.Campaign) (
 		}
 		data.First = append(data.First, m)
 	}
-	if data.Credits, err = ps.Rooms.Ledger.Balance(v.Ctx(), t.Company.ID); err != nil {
+	if data.Credits, err = ps.Deps.Ledger.Balance(v.Ctx(), t.Company.ID); err != nil {
 		return err
 	}
 	data.Enough = data.Credits >= int64(data.Segments)
@@ -101,7 +101,7 @@ func (ps *Pages) exportRows(v *web.Visit, t web.Tenant, made *campaigns.Campaign
 		for after, more := 0, true; more; {
 			var rows []campaigns.Row
 			if err := v.InTurn(func() (err error) {
-				rows, err = ps.Rooms.Campaigns.Rows(v.Ctx(), made, problem, after, web.RowsAtOnce)
+				rows, err = ps.Deps.Campaigns.Rows(v.Ctx(), made, problem, after, web.RowsAtOnce)
 				return err
 			}); err != nil {
 				return err
@@ -125,11 +125,11 @@ func draftPath(made *campaigns.Campaign) string { return "/campaigns/drafts/" + 
 func (ps *Pages) Unsent(page func(*web.Visit, web.Tenant, *campaigns.Campaign) error) func(*web.Visit, web.Tenant) error {
 	return func(v *web.Visit, t web.Tenant) error {
 		id := v.ULID("draft")
-		made, missing := ps.Rooms.Campaigns.Get(v.Ctx(), t.CompanyID(), id)
+		made, missing := ps.Deps.Campaigns.Get(v.Ctx(), t.CompanyID(), id)
 		if missing != nil && !errors.Is(missing, campaigns.ErrNotFound) {
 			return missing
 		}
-		_, err := ps.Rooms.Messages.Uncounted(v.Ctx(), t.CompanyID(), id)
+		_, err := ps.Deps.Messages.Uncounted(v.Ctx(), t.CompanyID(), id)
 		switch {
 		case err != nil && !errors.Is(err, messages.ErrNotFound):
 			return err

@@ -25,7 +25,7 @@ var Functions = template.FuncMap{"localeOf": localeOf, "verificationOf": verific
 
 // Pages are the pages that send.
 type Pages struct {
-	Rooms Rooms
+	Deps  Deps
 	Sends *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
 	Test  *testmode.Reader
 	By    func(*web.Visit) Changes
@@ -33,8 +33,8 @@ type Pages struct {
 	Log   *slog.Logger
 }
 
-// Rooms are what these pages call.
-type Rooms struct {
+// Deps are what these pages call.
+type Deps struct {
 	Intake    *intake.Intake
 	Campaigns *campaigns.Campaigns
 	Messages  *messages.Store // for look-ups

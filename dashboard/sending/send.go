@@ -61,7 +61,7 @@ func (ps *Pages) send(v *web.Visit, t web.Tenant, req intake.Single) (id ulid.UL
 	}
 	request := sha256.Sum256([]byte(strings.Join([]string{v.C.FullPath(), req.Sender, string(req.Number), req.Message, req.CostCenter}, "\x00")))
 	req.Key = &intake.Key{Name: web.KeyPrefix + f.FormKey(), Request: request}
-	answer, err := ps.Rooms.Intake.Send(ctx, p, req)
+	answer, err := ps.Deps.Intake.Send(ctx, p, req)
 	if err != nil {
 		return id, ps.notSent(v, err)
 	}
@@ -106,7 +106,7 @@ func (ps *Pages) sender(v *web.Visit, t web.Tenant) (*accounts.Principal, error)
 
 // principal returns the user with the company's senders.
 func (ps *Pages) principal(v *web.Visit, t web.Tenant) (*accounts.Principal, error) {
-	p, err := ps.Rooms.Holders.PrincipalOf(v.Ctx(), t.User.ID)
+	p, err := ps.Deps.Holders.PrincipalOf(v.Ctx(), t.User.ID)
 	if err == nil && (p.Company == nil || p.Company.ID != t.Company.ID) { // the user has left the company meanwhile
 		err = web.ErrNotFound
 	}

@@ -48,21 +48,21 @@ func (ps *Pages) Verifications(v *web.Visit, t web.Tenant) (err error) {
 		return err
 	}
 	p.Senders = append(p.Senders, approved...)
-	number, err := ps.Rooms.TestNumbers.TestNumberOf(v.Ctx(), t.User.ID)
+	number, err := ps.Deps.TestNumbers.TestNumberOf(v.Ctx(), t.User.ID)
 	if err == nil && number.Verified {
 		p.Number = number.PhoneNumber
 	} else if err != nil && !errors.Is(err, accounts.ErrNotFound) {
 		return err
 	}
 	if id, wrong := ulid.ParseStrict(v.C.Query("of")); wrong == nil {
-		tried, err := ps.Rooms.Verifications.ByULID(v.Ctx(), t.CompanyID(), id)
+		tried, err := ps.Deps.Verifications.ByULID(v.Ctx(), t.CompanyID(), id)
 		if err == nil {
 			p.Tried = &tried
 		} else if !errors.Is(err, verifications.ErrNotFound) {
 			return err
 		}
 	}
-	own, err := ps.Rooms.Verifications.OwnTexts(v.Ctx(), t.CompanyID())
+	own, err := ps.Deps.Verifications.OwnTexts(v.Ctx(), t.CompanyID())
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (ps *Pages) Verifications(v *web.Visit, t web.Tenant) (err error) {
 		p.Texts, p.Locales = append(p.Texts, text), append(p.Locales, web.Option{Value: locale, Text: v.Lang.T(texts.Locales[locale])})
 	}
 	p.Listing, err = web.List(v, "/verifications", web.MessagesOnPage, func(before int64, limit int) ([]verifications.Verification, int64, error) {
-		found, err := ps.Rooms.Verifications.List(v.Ctx(), t.CompanyID(), before, limit+1)
+		found, err := ps.Deps.Verifications.List(v.Ctx(), t.CompanyID(), before, limit+1)
 		return web.ByID(limit, func(v *verifications.Verification) int64 { return v.ID }, found, err)
 	})
 	return v.Page(err, "verifications", p)
@@ -106,7 +106,7 @@ func (ps *Pages) TryVerification(v *web.Visit, t web.Tenant) error {
 	if texts.Locales[locale] == "" {
 		f.Refuse("locale", "verification.locale.wrong")
 	}
-	number, err := ps.Rooms.TestNumbers.TestNumberOf(v.Ctx(), t.User.ID)
+	number, err := ps.Deps.TestNumbers.TestNumberOf(v.Ctx(), t.User.ID)
 	if errors.Is(err, accounts.ErrNotFound) || err == nil && !number.Verified {
 		f.Fail("verification.nonumber")
 	} else if err != nil {
@@ -124,7 +124,7 @@ func (ps *Pages) TryVerification(v *web.Visit, t web.Tenant) error {
 	}
 	request := sha256.Sum256([]byte(strings.Join([]string{v.C.FullPath(), sender, string(number.PhoneNumber), locale}, "\x00")))
 	ctx := intake.WithChannel(context.WithoutCancel(v.Ctx()), messages.Page)
-	answer, err := ps.Rooms.Intake.Verify(ctx, p, verifications.Request{Number: number.PhoneNumber, Sender: sender, Locale: locale, Digits: otp.Default, Life: verifications.DefaultLife},
+	answer, err := ps.Deps.Intake.Verify(ctx, p, verifications.Request{Number: number.PhoneNumber, Sender: sender, Locale: locale, Digits: otp.Default, Life: verifications.DefaultLife},
 		&intake.Key{Name: web.KeyPrefix + f.FormKey(), Request: request})
 	if limit, limited := errors.AsType[*verifications.LimitError](err); limited {
 		f.Deny(http.StatusTooManyRequests, "verification.limit", v.Lang.Time(postgres.Now().Add(limit.After)))
@@ -153,7 +153,7 @@ func (ps *Pages) CheckVerification(v *web.Visit, t web.Tenant) error {
 	if !f.OK() {
 		return v.Redirect(path, "flash.verification.wrong")
 	}
-	_, err = ps.Rooms.Intake.CheckCode(context.WithoutCancel(v.Ctx()), t.CompanyID(), id, verifications.Entry{Code: code})
+	_, err = ps.Deps.Intake.CheckCode(context.WithoutCancel(v.Ctx()), t.CompanyID(), id, verifications.Entry{Code: code})
 	_, limited := errors.AsType[*verifications.LimitError](err)
 	switch {
 	case errors.Is(err, verifications.ErrWrong):

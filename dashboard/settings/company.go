@@ -24,7 +24,7 @@ func (p *companyPage) CanUpload() bool { return !p.Company.Approved || p.Facts.D
 
 // Company is GET /company.
 func (ps *Pages) Company(v *web.Visit, t web.Tenant) error {
-	credits, err := ps.Rooms.Ledger.Balance(v.Ctx(), t.Company.ID)
+	credits, err := ps.Deps.Ledger.Balance(v.Ctx(), t.Company.ID)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (ps *Pages) Company(v *web.Visit, t web.Tenant) error {
 	if err != nil {
 		return err
 	}
-	facts, err := ps.Rooms.Companies.FactsOf(v.Ctx(), t.CompanyID())
+	facts, err := ps.Deps.Companies.FactsOf(v.Ctx(), t.CompanyID())
 	return v.Page(err, "company", &companyPage{t.Company, owner, credits, facts})
 }
 
@@ -41,7 +41,7 @@ func (ps *Pages) Owner(v *web.Visit, t web.Tenant) (string, error) {
 	if t.User.ID == t.Company.OwnerID {
 		return t.User.Email, nil
 	}
-	owner, err := ps.Rooms.People.UserByID(v.Ctx(), t.Company.OwnerID)
+	owner, err := ps.Deps.People.UserByID(v.Ctx(), t.Company.OwnerID)
 	return owner.Email, err
 }
 

@@ -86,9 +86,9 @@ func (ps *Pages) AdminDocument(v *web.Visit) error {
 // sendFacts responds with a company's document. owner has the turn.
 func (ps *Pages) sendFacts(v *web.Visit, owner int64, company sms.CompanyID) error {
 	return v.SendDocument(owner, int64(company), func() (accounts.Document, error) {
-		facts, err := ps.Rooms.Companies.FactsOf(v.Ctx(), company)
+		facts, err := ps.Deps.Companies.FactsOf(v.Ctx(), company)
 		return facts.Document, err
 	}, func(document accounts.Document, from, size int) ([]byte, error) {
-		return ps.Rooms.Companies.DocumentPart(v.Ctx(), company, document, from, size)
+		return ps.Deps.Companies.DocumentPart(v.Ctx(), company, document, from, size)
 	})
 }

@@ -20,7 +20,7 @@ var Functions = template.FuncMap{"factOf": factOf, "likeness": likeness}
 
 // Pages are the pages of a company.
 type Pages struct {
-	Rooms          Rooms
+	Deps           Deps
 	Routes         func() *sms.Routes
 	Mailed         func(f *web.Form, field string) string // reads the address of a mail, within the limits
 	MailInvitation func(l *texts.Language, to, from, token string)
@@ -28,8 +28,8 @@ type Pages struct {
 	By             func(*web.Visit) Changes
 }
 
-// Rooms are what these pages call.
-type Rooms struct {
+// Deps are what these pages call.
+type Deps struct {
 	Companies interface {
 		DocumentPart(ctx context.Context, company sms.CompanyID, d accounts.Document, from, size int) ([]byte, error)
 		FactsOf(ctx context.Context, company sms.CompanyID) (companies.Facts, error)

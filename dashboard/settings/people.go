@@ -24,10 +24,10 @@ func (ps *Pages) People(v *web.Visit, t web.Tenant) (err error) {
 		data.Roles = append(data.Roles, web.Option{Value: string(role), Text: data.Names[role]})
 		data.Explained[string(role)] = v.Lang.T(web.RoleTexts[role].Text)
 	}
-	if data.People, err = ps.Rooms.People.PeopleOf(v.Ctx(), t.Company.ID); err != nil {
+	if data.People, err = ps.Deps.People.PeopleOf(v.Ctx(), t.Company.ID); err != nil {
 		return err
 	}
-	data.Invitations, err = ps.Rooms.People.InvitationsOf(v.Ctx(), t.Company.ID)
+	data.Invitations, err = ps.Deps.People.InvitationsOf(v.Ctx(), t.Company.ID)
 	return v.Page(err, "people", data)
 }
 

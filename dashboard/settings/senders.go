@@ -24,10 +24,10 @@ type sendersPage struct {
 // Senders is GET /senders.
 func (ps *Pages) Senders(v *web.Visit, t web.Tenant) (err error) {
 	data := sendersPage{Most: senders.MaxWaiting, Keep: senders.MaxSenders}
-	if data.Senders, err = ps.Rooms.Senders.SenderRequestsOf(v.Ctx(), t.CompanyID()); err != nil {
+	if data.Senders, err = ps.Deps.Senders.SenderRequestsOf(v.Ctx(), t.CompanyID()); err != nil {
 		return err
 	}
-	recorded, err := ps.Rooms.Senders.RegistrationsOf(v.Ctx(), t.CompanyID())
+	recorded, err := ps.Deps.Senders.RegistrationsOf(v.Ctx(), t.CompanyID())
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (ps *Pages) RequestSender(v *web.Visit, t web.Tenant) error {
 		f.Refuse("name", "senders.name.taken")
 	case errors.Is(err, accounts.ErrTooMany):
 		f.Fail("senders.full", senders.MaxWaiting, senders.MaxSenders)
-	case errors.Is(err, accounts.ErrInvalid) && ps.Rooms.Senders.IsTestSender(name):
+	case errors.Is(err, accounts.ErrInvalid) && ps.Deps.Senders.IsTestSender(name):
 		f.Refuse("name", "senders.name.test")
 	case errors.Is(err, accounts.ErrInvalid):
 		f.Refuse("purpose", "senders.purpose.wrong", senders.MaxPurpose)

@@ -17,21 +17,21 @@ type accountPage struct {
 // Account is GET /account.
 func (ps *Pages) Account(v *web.Visit, s *people.Session) (err error) {
 	data := accountPage{Least: people.MinPassword}
-	if data.TwoStep, err = ps.Rooms.SignIn.SecondFactorOf(v.Ctx(), s.User.ID); err != nil {
+	if data.TwoStep, err = ps.Deps.SignIn.SecondFactorOf(v.Ctx(), s.User.ID); err != nil {
 		return err
 	}
-	data.Sessions, err = ps.Rooms.Sessions.Sessions(v.Ctx(), s.User.ID, ps.SessionIdle)
+	data.Sessions, err = ps.Deps.Sessions.Sessions(v.Ctx(), s.User.ID, ps.SessionIdle)
 	return v.Page(err, "account", data)
 }
 
 // EndSession is POST /account/sessions/:id/end.
 func (ps *Pages) EndSession(v *web.Visit, s *people.Session) error {
-	return v.Done(ps.Rooms.Sessions.EndSession(v.Ctx(), s.User.ID, v.ID()), "/account", "flash.session")
+	return v.Done(ps.Deps.Sessions.EndSession(v.Ctx(), s.User.ID, v.ID()), "/account", "flash.session")
 }
 
 // SignOutEverywhere is POST /account/sign-out.
 func (ps *Pages) SignOutEverywhere(v *web.Visit, s *people.Session) error {
-	if err := ps.Rooms.Sessions.EndSessions(v.Ctx(), s.User.ID, 0); err != nil {
+	if err := ps.Deps.Sessions.EndSessions(v.Ctx(), s.User.ID, 0); err != nil {
 		return err
 	}
 	v.DropCookie(web.SessionCookie)
@@ -67,7 +67,7 @@ func (ps *Pages) ChooseLanguage(v *web.Visit) error {
 	if chosen, ok := ps.Words.ByTag(f.Value("to")); ok {
 		v.SetCookie(web.LanguageCookie, chosen.Tag, 365*24*time.Hour)
 		if v.Session != nil {
-			if err := ps.Rooms.People.SetLanguage(v.Ctx(), v.Session.User.ID, chosen.Tag); err != nil {
+			if err := ps.Deps.People.SetLanguage(v.Ctx(), v.Session.User.ID, chosen.Tag); err != nil {
 				return err
 			}
 		}

@@ -34,7 +34,7 @@ func (ps *Pages) enterPage(v *web.Visit, s *people.Session) (data enterPage, err
 	if !s.User.Administrator {
 		return data, web.ErrNotFound
 	}
-	state, err := ps.Rooms.SignIn.SecondFactorOf(v.Ctx(), s.User.ID)
+	state, err := ps.Deps.SignIn.SecondFactorOf(v.Ctx(), s.User.ID)
 	data.TOTP = ps.AdminTOTP || state.On
 	data.SetUp = data.TOTP && !state.On
 	return data, err
@@ -62,7 +62,7 @@ func (ps *Pages) DoEnterAdmin(v *web.Visit, s *people.Session) error {
 	if !f.OK() {
 		return v.Render("adminenter", data)
 	}
-	token, err := ps.Rooms.Sessions.EnterAdmin(v.Ctx(), *s, adminLasts)
+	token, err := ps.Deps.Sessions.EnterAdmin(v.Ctx(), *s, adminLasts)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (ps *Pages) presentPassword(f *web.Form, field string) error {
 		return nil
 	}
 	v.Leave() // hashing may have to wait
-	_, err := ps.Rooms.SignIn.Login(v.Ctx(), v.Session.User.Email, password)
+	_, err := ps.Deps.SignIn.Login(v.Ctx(), v.Session.User.Email, password)
 	return wrongPassword(f, field, err)
 }
 
@@ -96,5 +96,5 @@ func wrongPassword(f *web.Form, field string, err error) error {
 
 // LeaveAdmin is POST /admin/leave.
 func (ps *Pages) LeaveAdmin(v *web.Visit, s *people.Session) error {
-	return v.Done(ps.Rooms.Sessions.LeaveAdmin(v.Ctx(), *s), "/", "flash.left")
+	return v.Done(ps.Deps.Sessions.LeaveAdmin(v.Ctx(), *s), "/", "flash.left")
 }

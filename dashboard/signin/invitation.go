@@ -11,14 +11,14 @@ import (
 // invited returns the invitation in the path and its company's name. If its address has an account, the session must
 // belong to that account, and known is true. Otherwise the visitor creates an account.
 func (ps *Pages) invited(v *web.Visit) (link people.Link, company string, known bool, err error) {
-	if link, err = ps.Rooms.SignIn.InvitationLink(v.Ctx(), v.C.Param("token")); err != nil {
+	if link, err = ps.Deps.SignIn.InvitationLink(v.Ctx(), v.C.Param("token")); err != nil {
 		return link, "", false, linkGone(err)
 	}
-	of, err := ps.Rooms.Companies.CompanyByID(v.Ctx(), link.Company)
+	of, err := ps.Deps.Companies.CompanyByID(v.Ctx(), link.Company)
 	if err != nil {
 		return link, "", false, err
 	}
-	switch _, err = ps.Rooms.People.UserByEmail(v.Ctx(), link.Email); {
+	switch _, err = ps.Deps.People.UserByEmail(v.Ctx(), link.Email); {
 	case errors.Is(err, accounts.ErrNotFound):
 		return link, of.Name, false, nil
 	case err != nil:
@@ -43,7 +43,7 @@ func (ps *Pages) Invitation(v *web.Visit) error {
 	title, text := v.Lang.T("invitation.title", company), v.Lang.T("invitation.text", v.Lang.T(role.Name), v.Lang.T(role.Text))
 	switch {
 	case !known:
-		return choose(v, ps.Rooms.SignIn.InvitationLink, title, text, "finish.button")
+		return choose(v, ps.Deps.SignIn.InvitationLink, title, text, "finish.button")
 	case v.Session == nil:
 		return v.RedirectToSignIn("/sign-in")
 	case !v.Session.Passed:
@@ -59,7 +59,7 @@ func (ps *Pages) DoInvitation(v *web.Visit) error {
 	case err != nil:
 		return err
 	case !known:
-		return ps.chosen(v, ps.Invitation, ps.Rooms.SignIn.InvitationLink, ps.FinishInvitation, "flash.welcome")
+		return ps.chosen(v, ps.Invitation, ps.Deps.SignIn.InvitationLink, ps.FinishInvitation, "flash.welcome")
 	case v.Session == nil || !v.Session.Passed:
 		return ps.Invitation(v)
 	}

@@ -19,7 +19,7 @@ var Functions = template.FuncMap{"device": deviceName}
 
 // Pages are the pages of signing in and up.
 type Pages struct {
-	Rooms            Rooms
+	Deps             Deps
 	Mails            Mails
 	Tries            Tries
 	FinishInvitation func(ctx context.Context, token, password string) (people.User, error)
@@ -30,8 +30,8 @@ type Pages struct {
 	AdminTOTP        bool          // the administrator scope requires the second factor instead of the password
 }
 
-// Rooms are what these pages call.
-type Rooms struct {
+// Deps are what these pages call.
+type Deps struct {
 	SignIn   *people.SignIn
 	Sessions *people.Sessions
 	People   interface {

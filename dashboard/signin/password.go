@@ -19,7 +19,7 @@ func (ps *Pages) RequestReset(v *web.Visit) error {
 	if !f.OK() {
 		return ps.Forgotten(v)
 	}
-	token, err := ps.Rooms.SignIn.BeginReset(v.Ctx(), email, v.Lang.Tag)
+	token, err := ps.Deps.SignIn.BeginReset(v.Ctx(), email, v.Lang.Tag)
 	switch {
 	case err == nil:
 		ps.Mails.reset(v.Lang, email, token)
@@ -31,12 +31,12 @@ func (ps *Pages) RequestReset(v *web.Visit) error {
 
 // Reset is GET /password/:token. It changes nothing, because mail scanners follow links too.
 func (ps *Pages) Reset(v *web.Visit) error {
-	return choose(v, ps.Rooms.SignIn.ResetLink, v.Lang.T("reset.title"), "", "reset.button")
+	return choose(v, ps.Deps.SignIn.ResetLink, v.Lang.T("reset.title"), "", "reset.button")
 }
 
 // DoReset is POST /password/:token.
 func (ps *Pages) DoReset(v *web.Visit) error {
-	return ps.chosen(v, ps.Reset, ps.Rooms.SignIn.ResetLink, ps.Rooms.SignIn.FinishReset, "flash.reset")
+	return ps.chosen(v, ps.Reset, ps.Deps.SignIn.ResetLink, ps.Deps.SignIn.FinishReset, "flash.reset")
 }
 
 // choice is the page of a mailed link, for choosing a password.
@@ -100,7 +100,7 @@ func (ps *Pages) ChangePassword(v *web.Visit, s *people.Session) error {
 		return ps.Account(v, s)
 	}
 	v.Leave() // hashing may have to wait
-	err := wrongPassword(f, "present", ps.Rooms.SignIn.ChangePassword(v.Ctx(), *s, present, password))
+	err := wrongPassword(f, "present", ps.Deps.SignIn.ChangePassword(v.Ctx(), *s, present, password))
 	if err == nil && !f.OK() {
 		return ps.Account(v, s)
 	}

@@ -26,7 +26,7 @@ func (ps *Pages) DoSignIn(v *web.Visit) error {
 		return v.Render("signin", v.Next())
 	}
 	v.Leave() // hashing may have to wait
-	user, err := ps.Rooms.SignIn.Login(v.Ctx(), email, password)
+	user, err := ps.Deps.SignIn.Login(v.Ctx(), email, password)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		f.Fail("signin.wrong")
@@ -45,7 +45,7 @@ func (ps *Pages) openSession(v *web.Visit, user people.User, next, flash string)
 	if err := ps.dropSession(v); err != nil { // it may belong to another user
 		return err
 	}
-	token, passed, err := ps.Rooms.Sessions.OpenSession(v.Ctx(), user,
+	token, passed, err := ps.Deps.Sessions.OpenSession(v.Ctx(), user,
 		people.Browser{Address: v.C.ClientIP(), Device: v.C.Request.UserAgent()})
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (ps *Pages) dropSession(v *web.Visit) error {
 	if v.Session == nil {
 		return nil
 	}
-	err := ps.Rooms.Sessions.EndSession(v.Ctx(), v.Session.User.ID, v.Session.ID)
+	err := ps.Deps.Sessions.EndSession(v.Ctx(), v.Session.User.ID, v.Session.ID)
 	if errors.Is(err, accounts.ErrNotFound) {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (ps *Pages) DoCode(v *web.Visit) error {
 	if !f.OK() {
 		return ps.Code(v)
 	}
-	token, err := ps.Rooms.Sessions.PassSession(v.Ctx(), *v.Session)
+	token, err := ps.Deps.Sessions.PassSession(v.Ctx(), *v.Session)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (ps *Pages) secondFactor(f *web.Form, field string) error {
 	if !f.OK() {
 		return nil
 	}
-	return wrongCode(f, field, ps.Rooms.SignIn.CheckSecondFactor(v.Ctx(), v.Session.User.ID, code))
+	return wrongCode(f, field, ps.Deps.SignIn.CheckSecondFactor(v.Ctx(), v.Session.User.ID, code))
 }
 
 // wrongCode refuses a field with the code of a second factor if err means that it is wrong. It returns other errors.

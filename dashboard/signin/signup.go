@@ -29,7 +29,7 @@ func (ps *Pages) RequestSignUp(v *web.Visit) error {
 	if !f.OK() {
 		return v.Render("signup", nil)
 	}
-	token, err := ps.Rooms.SignIn.BeginSignUp(v.Ctx(), people.NewUser{Email: email, Name: name, Language: v.Lang.Tag})
+	token, err := ps.Deps.SignIn.BeginSignUp(v.Ctx(), people.NewUser{Email: email, Name: name, Language: v.Lang.Tag})
 	switch {
 	case err == nil:
 		ps.Mails.signUp(v.Lang, email, token)
@@ -72,10 +72,10 @@ func (ps *Pages) Sent(v *web.Visit) error {
 
 // FinishSignUp is GET /sign-up/:token. It changes nothing, because mail scanners follow links too.
 func (ps *Pages) FinishSignUp(v *web.Visit) error {
-	return choose(v, ps.Rooms.SignIn.SignUpLink, v.Lang.T("finish.title"), "", "finish.button")
+	return choose(v, ps.Deps.SignIn.SignUpLink, v.Lang.T("finish.title"), "", "finish.button")
 }
 
 // DoSignUp is POST /sign-up/:token.
 func (ps *Pages) DoSignUp(v *web.Visit) error {
-	return ps.chosen(v, ps.FinishSignUp, ps.Rooms.SignIn.SignUpLink, ps.Rooms.SignIn.FinishSignUp, "flash.welcome")
+	return ps.chosen(v, ps.FinishSignUp, ps.Deps.SignIn.SignUpLink, ps.Deps.SignIn.FinishSignUp, "flash.welcome")
 }

@@ -26,7 +26,7 @@ func (ps *Pages) allowTry(v *web.Visit, kind, email string) bool {
 	if kind == tryMail {
 		return v.CountTry(t.Address, "address", v.Network()) && v.CountTry(t.Mails, kind, email)
 	}
-	if device := device(v); ps.Rooms.SignIn.KnownDevice(v.Ctx(), email, device) {
+	if device := device(v); ps.Deps.SignIn.KnownDevice(v.Ctx(), email, device) {
 		return v.CountTry(t.Account, kind, device) && (kind != tryCode || v.CountTry(t.Codes, kind, device))
 	}
 	if !v.CountTry(t.Address, "address", v.Network()) {
@@ -36,7 +36,7 @@ func (ps *Pages) allowTry(v *web.Visit, kind, email string) bool {
 		return true
 	}
 	if t.Warnings == nil || t.Warnings.Allow(v.Ctx(), web.TryKey("warning", email)).Allowed {
-		if err := ps.Rooms.SignIn.WarnOfTries(v.Ctx(), email); err != nil {
+		if err := ps.Deps.SignIn.WarnOfTries(v.Ctx(), email); err != nil {
 			ps.Log.Error("a user could not be warned of wrong passwords", "event", "password_warning_not_sent", "error", err)
 		}
 	}
@@ -51,7 +51,7 @@ func device(v *web.Visit) string {
 
 // setDevice marks the browser as one where the user has signed in.
 func (ps *Pages) setDevice(v *web.Visit, email string) error {
-	device, err := ps.Rooms.SignIn.NewDevice(v.Ctx(), email)
+	device, err := ps.Deps.SignIn.NewDevice(v.Ctx(), email)
 	if err == nil {
 		v.SetCookie(web.DeviceCookie, device, 365*24*time.Hour)
 	}

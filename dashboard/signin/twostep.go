@@ -26,7 +26,7 @@ type qrCode struct {
 
 // TwoStep is GET /account/two-step.
 func (ps *Pages) TwoStep(v *web.Visit, s *people.Session) error {
-	state, err := ps.Rooms.SignIn.SecondFactorOf(v.Ctx(), s.User.ID)
+	state, err := ps.Deps.SignIn.SecondFactorOf(v.Ctx(), s.User.ID)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (ps *Pages) TwoStep(v *web.Visit, s *people.Session) error {
 		data.Codes = strings.Fields(codes)
 		return v.Render("twostep", data)
 	}
-	if data.Secret, err = ps.Rooms.SignIn.BeginSecondFactor(v.Ctx(), s.User.ID); err != nil {
+	if data.Secret, err = ps.Deps.SignIn.BeginSecondFactor(v.Ctx(), s.User.ID); err != nil {
 		return err
 	}
 	data.QR, err = drawQR(authenticatorURL(s.User.Email, data.Secret))
@@ -86,7 +86,7 @@ func (ps *Pages) TurnTwoStepOn(v *web.Visit, s *people.Session) error {
 	if !f.OK() {
 		return ps.TwoStep(v, s)
 	}
-	codes, err := ps.Rooms.SignIn.ConfirmSecondFactor(v.Ctx(), *s, code)
+	codes, err := ps.Deps.SignIn.ConfirmSecondFactor(v.Ctx(), *s, code)
 	if err = wrongCode(f, "code", err); err == nil && !f.OK() {
 		return ps.TwoStep(v, s)
 	}
@@ -109,7 +109,7 @@ func (ps *Pages) RenewCodes(v *web.Visit, s *people.Session) error {
 	if !v.Form().OK() {
 		return ps.TwoStep(v, s)
 	}
-	codes, err := ps.Rooms.SignIn.NewRecoveryCodes(v.Ctx(), s.User.ID)
+	codes, err := ps.Deps.SignIn.NewRecoveryCodes(v.Ctx(), s.User.ID)
 	return showCodes(v, codes, err)
 }
 
@@ -121,5 +121,5 @@ func (ps *Pages) TurnTwoStepOff(v *web.Visit, s *people.Session) error {
 	if !v.Form().OK() {
 		return ps.TwoStep(v, s)
 	}
-	return v.Done(ps.Rooms.SignIn.DropSecondFactor(v.Ctx(), s.User.ID), "/account", "flash.twostep.off")
+	return v.Done(ps.Deps.SignIn.DropSecondFactor(v.Ctx(), s.User.ID), "/account", "flash.twostep.off")
 }

@@ -37,7 +37,7 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 			return Route{}, fmt.Errorf("adding a route from %s: the keyword %w", r.Address, err)
 		}
 	}
-	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_account) VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0))
+	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_key) VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0))
 		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender, r.Account).Scan(&r.ID, &r.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrTaken
@@ -48,7 +48,7 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 	return r, nil
 }
 
-const routeColumns = `id, address, keyword, carrier, company_id, sender, created_at, coalesce(smpp_account, 0)`
+const routeColumns = `id, address, keyword, carrier, company_id, sender, created_at, coalesce(smpp_key, 0)`
 
 // RemoveRoute deletes a route and returns it, or ErrNotFound.
 func (s *Store) RemoveRoute(ctx context.Context, id int64) (Route, error) {

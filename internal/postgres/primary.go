@@ -325,7 +325,7 @@ func Confirmed(ctx context.Context, pool *pgxpool.Pool, read func(tx pgx.Tx) err
 func ConfirmWith(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
 	b.Queue(confirm)
-	return Later(ctx, tx, confirming, b)
+	return Pipeline(ctx, tx, confirming, b)
 }
 
 // Confirming is a call in SQL that makes the COMMIT of its statement's transaction do the work of [Confirmed].

@@ -41,9 +41,9 @@ func Begin(ctx context.Context, pool *pgxpool.Pool) (*Tx, error) {
 	return &Tx{conn: conn}, nil
 }
 
-// Later runs the statements of b before the next ones of tx, at the latest with its COMMIT; then their callbacks are
+// Pipeline runs the statements of b before the next ones of tx, at the latest with its COMMIT; then their callbacks are
 // called. doing names the work in errors. In a transaction that is no [Tx] they run at once.
-func Later(ctx context.Context, tx pgx.Tx, doing string, b *pgx.Batch) error {
+func Pipeline(ctx context.Context, tx pgx.Tx, doing string, b *pgx.Batch) error {
 	t, ok := tx.(*Tx)
 	if !ok {
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {

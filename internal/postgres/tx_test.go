@@ -92,7 +92,7 @@ func TestTxRoundTrips(t *testing.T) {
 		err := postgres.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 			b := &pgx.Batch{}
 			b.Queue(`INSERT INTO notes VALUES (1) RETURNING n`).QueryRow(func(row pgx.Row) error { return row.Scan(&called) })
-			if err := postgres.Later(t.Context(), tx, "the first", b); err != nil {
+			if err := postgres.Pipeline(t.Context(), tx, "the first", b); err != nil {
 				return err
 			}
 			if called != 0 {
@@ -104,7 +104,7 @@ func TestTxRoundTrips(t *testing.T) {
 			if called != 1 {
 				t.Error("the deferred statement has not run before the next statement")
 			}
-			return postgres.Later(t.Context(), tx, "the last", batch(`INSERT INTO notes VALUES (4)`))
+			return postgres.Pipeline(t.Context(), tx, "the last", batch(`INSERT INTO notes VALUES (4)`))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -152,30 +152,30 @@ func TestTxFails(t *testing.T) {
 			return tx.SendBatch(ctx, batch(`INSERT INTO notes VALUES (3)`, again, `INSERT INTO notes VALUES (4)`)).Close()
 		}, "23505", ""},
 		"a deferred statement, at the next statement": {func(tx pgx.Tx) error {
-			if err := postgres.Later(ctx, tx, "noting", batch(again)); err != nil {
+			if err := postgres.Pipeline(ctx, tx, "noting", batch(again)); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, `INSERT INTO notes VALUES (2)`)
 			return err
 		}, "23505", "noting: "},
 		"a deferred statement, at a query": {func(tx pgx.Tx) error {
-			if err := postgres.Later(ctx, tx, "noting", batch(again)); err != nil {
+			if err := postgres.Pipeline(ctx, tx, "noting", batch(again)); err != nil {
 				return err
 			}
 			var n int
 			return tx.QueryRow(ctx, `SELECT 1`).Scan(&n)
 		}, "23505", "noting: "},
 		"a deferred statement, at a batch": {func(tx pgx.Tx) error {
-			if err := postgres.Later(ctx, tx, "noting", batch(again)); err != nil {
+			if err := postgres.Pipeline(ctx, tx, "noting", batch(again)); err != nil {
 				return err
 			}
 			return tx.SendBatch(ctx, batch(`INSERT INTO notes VALUES (2)`)).Close()
 		}, "23505", "noting: "},
 		"a deferred statement, at the commit": {func(tx pgx.Tx) error {
-			return postgres.Later(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (2)`, again, `INSERT INTO notes VALUES (3)`))
+			return postgres.Pipeline(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (2)`, again, `INSERT INTO notes VALUES (3)`))
 		}, "23505", "noting: "},
 		"an error of do": {func(tx pgx.Tx) error {
-			if err := postgres.Later(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (2)`)); err != nil {
+			if err := postgres.Pipeline(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (2)`)); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, `INSERT INTO notes VALUES (3)`); err != nil {
@@ -216,7 +216,7 @@ func TestTxEnds(t *testing.T) {
 	rows.Close()
 	for what, err := range map[string]error{
 		"exec": execErr, "query": queryErr, "row": tx.QueryRow(ctx, `SELECT 1`).Scan(new(int)), "batch": tx.SendBatch(ctx, batch(`SELECT 1`)).Close(),
-		"later": postgres.Later(ctx, tx, "late", batch(`SELECT 1`)), "commit": tx.Commit(ctx), "rollback": tx.Rollback(ctx),
+		"later": postgres.Pipeline(ctx, tx, "late", batch(`SELECT 1`)), "commit": tx.Commit(ctx), "rollback": tx.Rollback(ctx),
 	} {
 		if !errors.Is(err, pgx.ErrTxClosed) {
 			t.Errorf("%s after the end: %v", what, err)
@@ -247,7 +247,7 @@ func TestTxEnds(t *testing.T) {
 		"a statement": func(tx *postgres.Tx) error { _, err := tx.Exec(ctx, `INSERT INTO notes VALUES (2)`); return err },
 		"a commit":    func(tx *postgres.Tx) error { return tx.Commit(ctx) },
 		"a commit with deferred statements": func(tx *postgres.Tx) error {
-			if err := postgres.Later(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (3)`)); err != nil {
+			if err := postgres.Pipeline(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (3)`)); err != nil {
 				return err
 			}
 			return tx.Commit(ctx)

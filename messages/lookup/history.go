@@ -64,7 +64,7 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 		})
 	var r SecondRecord
 	second := make(map[int64]*SecondRecord)
-	postgres.EachQueued(b.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM sent_on WHERE message_id = ANY($1)`, ids),
+	postgres.EachQueued(b.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM carrier_moves WHERE message_id = ANY($1)`, ids),
 		[]any{&id, &r.At, &r.From, &r.To, &r.Reason}, func() error {
 			one := r
 			second[id] = &one

@@ -99,7 +99,7 @@ type Recorded struct {
 // receipts in the given order. Of a segment's final states the first wins (rule choices 5.3). Settled includes segments
 // that are final at once: confirmed by the acceptance, or by an earlier receipt. Of the receipts without a segment,
 // room are stored; the others are Throttled. It costs one round trip, which reads; its writes go out with the next
-// statement ([postgres.Later]).
+// statement ([postgres.Pipeline]).
 func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, receipts []Receipt, room int) (Recorded, error) {
 	w := m.newMatching(segments, receipts, room)
 	b := &pgx.Batch{}
@@ -120,5 +120,5 @@ func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, rec
 	}
 	b = &pgx.Batch{}
 	w.write(b)
-	return r, postgres.Later(ctx, tx, w.doing(), b)
+	return r, postgres.Pipeline(ctx, tx, w.doing(), b)
 }

@@ -45,7 +45,7 @@ func taker(column string) string {
 // carrier may have does not keep it from going back there: that carrier's on_ambiguous decides, as it did when it left.
 // What an operator has sent again stays only if there is no carrier to send it to.
 var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` + receipts.KeepsAt("o.message_id", "o.carrier") + `
-	OR u.next IS DISTINCT FROM o.home AND ` + receipts.Keeps("o.message_id") + `)`
+	OR u.next IS DISTINCT FROM o.original_carrier AND ` + receipts.Keeps("o.message_id") + `)`
 
 // LeaveOutbox takes up to limit unclaimed messages of the outbox away from a retired carrier, single sends first. Each
 // goes to the carrier's taker if its sender works there, or back to the carrier that it came from by failover. Otherwise
@@ -54,14 +54,14 @@ var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` + re
 //
 // It locks the rows before it reads their copies, so it sees the copies of claims that ended in between.
 func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
-	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("coalesce(w.home, w.carrier)")+`, w.home, '') FROM outbox w JOIN messages m ON m.id = w.message_id
+	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("coalesce(w.original_carrier, w.carrier)")+`, w.original_carrier, '') FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier = $1 AND w.claimed_by IS NULL AND w.due_at <> w.expires_at
 		ORDER BY w.lane, w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED -- both rows: a verdict takes them the other way round`,
 		append([]any{from, limit}, takers.columns()...),
 		`WITH parked AS (
 			UPDATE outbox o SET due_at = o.expires_at, pushed_at = NULL FROM unnest($1::bigint[], $2::text[]) u(id, next) WHERE o.message_id = u.id AND `+stays+`
 		)
-		UPDATE outbox o SET carrier = u.next, home = NULL, pushed_at = NULL,
+		UPDATE outbox o SET carrier = u.next, original_carrier = NULL, pushed_at = NULL,
 			due_at = CASE WHEN o.due_at < now() + `+soonDue+` AND coalesce(o.since <= now(), true) THEN least(o.due_at, now()) ELSE o.due_at END
 		FROM unnest($1::bigint[], $2::text[]) u(id, next)
 		WHERE o.message_id = u.id AND u.next <> '' AND NOT `+stays+` RETURNING o.message_id, u.next`,

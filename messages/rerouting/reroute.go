@@ -65,7 +65,7 @@ func (s *Store) Reroute(ctx context.Context, from string, to To, lane int, after
 		return 0, after, fmt.Errorf("reading the lane of %s: %w", from, err)
 	}
 	// The lane is a range, so that no other index has the order.
-	n, err = s.hand(ctx, to, `coalesce(o.home, o.carrier)`, `w.carrier = $2 AND (w.lane, w.message_id) > ($3::smallint, $5::bigint)
+	n, err = s.hand(ctx, to, `coalesce(o.original_carrier, o.carrier)`, `w.carrier = $2 AND (w.lane, w.message_id) > ($3::smallint, $5::bigint)
 		AND (w.lane, w.message_id) <= ($3, coalesce(nullif($6::bigint, 0), 9223372036854775807)) AND w.due_at < now() + `+soonDue+` AND w.expires_at > now()
 		AND (w.attempts = 0 OR NOT `+out("w.message_id")+`) AND (w.due_at <= now() OR coalesce(w.since <= now(), true) AND NOT `+receipts.MayHave("w.message_id")+`)
 		ORDER BY w.lane, w.message_id LIMIT $4`, from, lane, limit, after, next)
@@ -79,13 +79,13 @@ func (s *Store) Reroute(ctx context.Context, from string, to To, lane int, after
 const soonDue = `interval '1 hour'`
 
 // Return hands up to limit untried messages back to their first carrier and returns how many.
-func (s *Store) Return(ctx context.Context, home To, limit int) (int64, error) {
-	return s.hand(ctx, home, `NULL`, `w.home = $1 AND w.carrier <> $1 AND w.attempts = 0 ORDER BY w.message_id LIMIT $2`, limit)
+func (s *Store) Return(ctx context.Context, original To, limit int) (int64, error) {
+	return s.hand(ctx, original, `NULL`, `w.original_carrier = $1 AND w.carrier <> $1 AND w.attempts = 0 ORDER BY w.message_id LIMIT $2`, limit)
 }
 
 // hand hands unclaimed messages, selected by a condition on their rows w of the outbox, to a carrier ($1) where their
-// senders work, and returns how many. They leave the queue. home is the SQL of their first carrier.
-func (s *Store) hand(ctx context.Context, to To, home, which string, args ...any) (int64, error) {
+// senders work, and returns how many. They leave the queue. original is the SQL of their first carrier.
+func (s *Store) hand(ctx context.Context, to To, original, which string, args ...any) (int64, error) {
 	senders, args := to.registeredAt("$1"), append([]any{to.Carrier}, args...)
 	for _, other := range to.Unless {
 		args = append(args, other.Carrier)
@@ -96,7 +96,7 @@ func (s *Store) hand(ctx context.Context, to To, home, which string, args ...any
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
 			WHERE w.claimed_by IS NULL AND `+senders+` AND `+which+` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
-			UPDATE outbox o SET carrier = $1, home = `+home+`, pushed_at = NULL, due_at = CASE WHEN o.due_at < now() + `+soonDue+` THEN least(o.due_at, now()) ELSE o.due_at END FROM moved WHERE o.message_id = moved.message_id
+			UPDATE outbox o SET carrier = $1, original_carrier = `+original+`, pushed_at = NULL, due_at = CASE WHEN o.due_at < now() + `+soonDue+` THEN least(o.due_at, now()) ELSE o.due_at END FROM moved WHERE o.message_id = moved.message_id
 		)
 		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, args...)
 	if err != nil {

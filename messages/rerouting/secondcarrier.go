@@ -56,14 +56,14 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	b.Queue(`WITH `+messages.KeptRefusals+` SELECT`, sent)
 	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
 		SELECT m.id, m.company_id, $2, `+messages.LaneOf+`, `+messages.Expiry("$3")+`, NULL, `+messages.ReentryEpoch+` FROM messages m WHERE m.id = ANY($1) ORDER BY m.id
-		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, home = NULL, due_at = now(),
+		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, original_carrier = NULL, due_at = now(),
 			refused = NULL, refused_at = NULL`,
 		sent, second.To.Carrier, second.Validity)
-	b.Queue(`INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
+	b.Queue(`INSERT INTO carrier_moves (message_id, at, from_carrier, to_carrier, reason)
 		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons, second.From, second.To.Carrier)
 	b.Queue(`UPDATE messages SET carrier = $2 WHERE id = ANY($1)`, sent, second.To.Carrier)
 	receipts.QueueMark(b, sent, submission.Passed)
-	return sent, postgres.Later(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To.Carrier), b)
+	return sent, postgres.Pipeline(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To.Carrier), b)
 }
 
 // failing locks and reads messages.
@@ -77,7 +77,7 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 	b := &pgx.Batch{}
 	var id int64
 	var m submission.Failing
-	postgres.EachQueued(b.Queue(`SELECT m.id, EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id),
+	postgres.EachQueued(b.Queue(`SELECT m.id, EXISTS (SELECT FROM carrier_moves e WHERE e.message_id = m.id),
 			m.status = 0 AND coalesce((SELECT o.expires_at FROM outbox o WHERE o.message_id = m.id), `+messages.Expiry("$2")+`) > now(), NOT `+second.To.registeredAt("$3")+`
 		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity, second.To.Carrier), []any{&id, &m.Sent, &m.Pending, &m.Unregistered}, func() error {
 		one := m
@@ -113,6 +113,6 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 // since (Reroute, Readdress).
 func (s *Store) TakenBySecond(ctx context.Context, tx pgx.Tx, from string, ids []int64) ([]int64, error) {
 	return postgres.All(ctx, tx, fmt.Sprintf("reading the messages sent on from %s", from), pgx.RowTo[int64],
-		`SELECT e.message_id FROM sent_on e JOIN messages m ON m.id = e.message_id
+		`SELECT e.message_id FROM carrier_moves e JOIN messages m ON m.id = e.message_id
 		WHERE e.message_id = ANY($1) AND e.from_carrier = $2 AND m.carrier <> $2`, ids, from)
 }

@@ -76,7 +76,7 @@ const undecided = `m.status = 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.mes
 // decidable selects the ids, in order, of those messages of $1 that are undecided, and locks them with their rows of the
 // outbox. A parked row that another transaction has locked keeps its message out.
 const decidable = `WITH parked AS MATERIALIZED (
-		SELECT o.message_id, o.home FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = ANY($1) AND ` + parked + `
+		SELECT o.message_id, o.original_carrier FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = ANY($1) AND ` + parked + `
 		ORDER BY o.message_id FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 	)
 	SELECT m.id FROM messages m WHERE m.id = ANY($1) AND m.status = 0
@@ -103,10 +103,10 @@ func (s *Store) SharedNumbers(ctx context.Context, numbers []sms.Number) (map[sm
 // carrier may have goes to the next one (LeaveOutbox), if there is one and the retired one has no segment for certain.
 // validity is that of messages without an end of their own.
 func (s *Store) Sendable(ctx context.Context, tx pgx.Tx, ids []int64, validity time.Duration, takers Takers) ([]int64, error) {
-	const home = `(SELECT p.home FROM parked p WHERE p.message_id = m.id)`
+	const original = `(SELECT p.original_carrier FROM parked p WHERE p.message_id = m.id)`
 	return postgres.All(ctx, tx, "reading which unanswered messages can be sent again", pgx.RowTo[int64],
 		decidable+` AND `+messages.Expiry("$2")+` > now() AND (m.carrier <> ALL($3::text[])
-			OR coalesce(`+taker("coalesce("+home+", m.carrier)")+`, `+home+`, '') <> '' AND NOT `+receipts.Proven("m.id")+`) ORDER BY m.id`,
+			OR coalesce(`+taker("coalesce("+original+", m.carrier)")+`, `+original+`, '') <> '' AND NOT `+receipts.Proven("m.id")+`) ORDER BY m.id`,
 		append([]any{ids, validity}, takers.columns()...)...)
 }
 

@@ -56,7 +56,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 		SELECT company_id, count(*), sum(messages), sum(segments), sum(purge_mark(ref, segments)) FROM request GROUP BY company_id ORDER BY company_id
 		ON CONFLICT (company_id) DO UPDATE SET requests = p.requests + excluded.requests, messages = p.messages + excluded.messages,
 			segments = p.segments + excluded.segments, mark = p.mark + excluded.mark`, p.leaving)
-	b.Queue(`DELETE FROM sent_on WHERE message_id = ANY($1)`, p.leaving)
+	b.Queue(`DELETE FROM carrier_moves WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(forgetReferences, p.leaving)
 	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+finished, p.leaving).Exec(func(tag pgconn.CommandTag) error {

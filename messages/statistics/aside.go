@@ -50,5 +50,5 @@ var asideStatement = `WITH counts AS MATERIALIZED (` + rollup(`(SELECT * FROM me
 	INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
 	SELECT ` + finalChunk + `, n.* FROM (` + withTotals("counts") + `) n ORDER BY ` + tallyKey + tallyAdd
 
-var asideCarried = `INSERT INTO carried AS t (chunk, ` + carriedKey + `, accepted, unanswered)
+var asideCarried = `INSERT INTO carrier_segments AS t (chunk, ` + carriedKey + `, accepted, unanswered)
 	SELECT ` + finalChunk + `, n.* FROM (` + carriedOf(isLeaving) + `) n ORDER BY ` + carriedKey + carriedAdd

@@ -37,7 +37,7 @@ func (s *Store) Carried(ctx context.Context, first, last time.Time, carrier stri
 	const group = `day, carrier, link, test OR company_id = 0`
 	return postgres.All(ctx, s.pool, "reading what carriers got", pgx.RowToStructByPos[Carried], `WITH `+Newest(one, rows)+`
 		SELECT day, carrier, link, unpaid, sum(accepted)::bigint, sum(unanswered)::bigint FROM (
-			SELECT `+group+` AS unpaid, sum(accepted) AS accepted, sum(unanswered) AS unanswered FROM carried
+			SELECT `+group+` AS unpaid, sum(accepted) AS accepted, sum(unanswered) AS unanswered FROM carrier_segments
 			WHERE `+rows+stored+` AND day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) GROUP BY `+group+`
 			UNION ALL
 			SELECT `+group+`, accepted, unanswered FROM (`+carriedIn(`live m CROSS JOIN LATERAL `+receipts.Carried(`s.message_id = m.id OFFSET 0`)+` c`)+`) n

@@ -103,7 +103,7 @@ func recount(ctx context.Context, tx pgx.Tx, chunk int64, mayClose bool) error {
 	b := &pgx.Batch{}
 	b.Queue(ranging)
 	b.Queue(`DELETE FROM tallies WHERE chunk = $1 AND chunk >= 0`, chunk)
-	b.Queue(`DELETE FROM carried WHERE chunk = $1 AND chunk >= 0`, chunk)
+	b.Queue(`DELETE FROM carrier_segments WHERE chunk = $1 AND chunk >= 0`, chunk)
 	b.Queue(tallyStatement, chunk, first, end, tallySettled, mayClose)
 	b.Queue(carriedStatement, chunk, first, end)
 	return tx.SendBatch(ctx, b).Close()
@@ -131,6 +131,6 @@ var tallyStatement = `WITH counts AS MATERIALIZED (
 	INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
 	SELECT CASE WHEN closed THEN ` + finalChunk + ` ELSE $1 END, n.* FROM noted, (` + withTotals("counts") + `) n ORDER BY ` + tallyKey + tallyAdd
 
-var carriedStatement = `INSERT INTO carried AS t (chunk, ` + carriedKey + `, accepted, unanswered)
+var carriedStatement = `INSERT INTO carrier_segments AS t (chunk, ` + carriedKey + `, accepted, unanswered)
 	SELECT CASE WHEN c.closed THEN ` + finalChunk + ` ELSE $1 END, n.* FROM tally_chunks c, (` + carriedOf(inChunk) + `) n
 	WHERE c.chunk = $1 ORDER BY ` + carriedKey + carriedAdd

@@ -56,7 +56,7 @@ func Add(ctx context.Context, tx pgx.Tx, all []Delivery) error {
 	b.Queue(`INSERT INTO smpp_deliveries (account, bind, phone_number, address, ulid, sent, reason, submitted_at, at, body, message_id, echo)
 		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::boolean[], $7::text[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::bigint[], $12::bytea[])`,
 		accounts, bound, numbers, addresses, ulids, sent, reasons, submitted, at, bodies, ids, echoes)
-	return postgres.Later(ctx, tx, fmt.Sprintf("storing %d deliveries for binds", n), b)
+	return postgres.Pipeline(ctx, tx, fmt.Sprintf("storing %d deliveries for binds", n), b)
 }
 
 // Take takes due deliveries for a process: for each key at most as many as given, the oldest first. It leaves a receipt to

@@ -63,7 +63,7 @@ CREATE TABLE outbox (
     claimed_by bigint,                    -- dispatchers.id; NULL: not claimed
     epoch      integer     NOT NULL DEFAULT 0,     -- counts the claims, from a random number in a row that returned: a result under an earlier claim changes nothing
     begun      boolean     NOT NULL DEFAULT false, -- the current claimant may have submitted it
-    home       text COLLATE "C",                               -- the first carrier, if this is the second one
+    original_carrier       text COLLATE "C",                               -- the first carrier, if this is the second one
     since      timestamptz -- when its time came, if later than its acceptance: it has waited since then
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
@@ -73,7 +73,7 @@ CREATE INDEX outbox_lane ON outbox (carrier, lane, message_id);
 -- Rows to be put on the queue (retries, released or handed over rows), by their time.
 CREATE INDEX outbox_unpushed ON outbox (due_at) WHERE pushed_at IS NULL;
 -- Messages at a second carrier, and held messages. Neither claiming nor submitting a message writes these columns.
-CREATE INDEX outbox_home ON outbox (home, message_id) WHERE home IS NOT NULL;
+CREATE INDEX outbox_original_carrier ON outbox (original_carrier, message_id) WHERE original_carrier IS NOT NULL;
 CREATE INDEX outbox_held ON outbox (company_id, message_id) WHERE due_at = '9999-12-31T00:00:00Z'::timestamptz;
 
 -- Messages of the outbox per lane, as last counted by the walk.
@@ -108,7 +108,7 @@ CREATE TABLE deadlines (
 CREATE INDEX deadlines_look ON deadlines (look_at);
 
 -- Messages for which a second carrier was chosen before they failed: once each.
-CREATE TABLE sent_on (
+CREATE TABLE carrier_moves (
     message_id   bigint      PRIMARY KEY,
     at           timestamptz NOT NULL,
     from_carrier text        NOT NULL,
@@ -155,7 +155,7 @@ CREATE TABLE sweeps (
     up_to bigint NOT NULL -- messages.id
 );
 
--- Ranges of ids counted in tallies and carried: a range is counted again until all its messages are final.
+-- Ranges of ids counted in tallies and carrier_segments: a range is counted again until all its messages are final.
 CREATE TABLE tally_chunks (
     chunk      bigint      PRIMARY KEY, -- messages with id / 10000 = chunk (tallyChunk)
     up_to      bigint      NOT NULL DEFAULT 0, -- the last message that was counted
@@ -191,7 +191,7 @@ CREATE INDEX tallies_day ON tallies (day);
 
 -- Segments that carriers have, or may have, by the day when they got them: each copy counts where it went. Its chunks are
 -- those of tallies.
-CREATE TABLE carried (
+CREATE TABLE carrier_segments (
     day        date    NOT NULL, -- in Burundi
     carrier    text    COLLATE "C" NOT NULL,
     link       text    COLLATE "C" NOT NULL, -- '': not known
@@ -202,7 +202,7 @@ CREATE TABLE carried (
     unanswered bigint  NOT NULL, -- the carrier may have them
     PRIMARY KEY (day, carrier, link, company_id, test, chunk)
 );
-CREATE INDEX carried_chunk ON carried (chunk) WHERE chunk >= 0;
+CREATE INDEX carrier_segments_chunk ON carrier_segments (chunk) WHERE chunk >= 0;
 
 -- A Bloom filter of phone numbers per 10,000 ids, written once, when no further message can have such an id. An index
 -- on messages.phone_number would cost each message more WAL than its row.

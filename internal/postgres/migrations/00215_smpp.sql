@@ -16,7 +16,7 @@ CREATE TRIGGER api_tokens_notice
 
 -- Of a message that was submitted over SMPP. The columns are NULL for all others.
 ALTER TABLE messages
-    ADD COLUMN smpp_account  bigint,   -- api_tokens.id of the key
+    ADD COLUMN smpp_key  bigint,   -- api_tokens.id of the key
     ADD COLUMN smpp_bind     bigint,   -- smpp_binds.id of the bind
     ADD COLUMN registered    smallint, -- receipts that it asked for: 1 success and failure, 2 failure, 3 success. NULL: none
     ADD COLUMN urgent        boolean,  -- its priority_flag is not 0: it goes with the single sends
@@ -71,4 +71,4 @@ CREATE INDEX smpp_deliveries_number ON smpp_deliveries (phone_number); -- to exp
 CREATE INDEX smpp_deliveries_age ON smpp_deliveries (created_at);
 
 -- MOs of a route go to binds of a key too.
-ALTER TABLE inbound_routes ADD COLUMN smpp_account bigint REFERENCES api_tokens;
+ALTER TABLE inbound_routes ADD COLUMN smpp_key bigint REFERENCES api_tokens;

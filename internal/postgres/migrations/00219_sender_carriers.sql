@@ -8,7 +8,7 @@ CREATE TABLE sender_carriers (
     state      text        NOT NULL CHECK (state IN ('requested', 'sent', 'approved', 'refused', 'not_needed')),
     works      boolean     NOT NULL GENERATED ALWAYS AS (state IN ('approved', 'not_needed')) STORED, -- messages may go there
     reason     text        NOT NULL DEFAULT '' CHECK (char_length(reason) <= 500), -- of the state, for the company
-    sent_on    date,                               -- when the request went to the carrier
+    submitted_on    date,                               -- when the request went to the carrier
     changed_at timestamptz NOT NULL DEFAULT now(), -- since when it has this state
     UNIQUE (sender_id, carrier)
 );

@@ -1,4 +1,4 @@
-package floors
+package layers
 
 import (
 	"flag"
@@ -106,7 +106,7 @@ func TestEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	case old != list.String():
-		t.Error("docs/events.md does not list the events of the source: go test ./internal/floors -run TestEvents -update-events")
+		t.Error("docs/events.md does not list the events of the source: go test ./internal/layers -run TestEvents -update-events")
 	}
 }
 

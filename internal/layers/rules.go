@@ -1,6 +1,6 @@
-// Package floors checks every import against two tables of docs/layout.md: imports go down only, packages of one layer
+// Package layers checks every import against two tables of docs/layout.md: imports go down only, packages of one layer
 // never import each other, and only the packages of its row import an outside library.
-package floors
+package layers
 
 import (
 	"fmt"
