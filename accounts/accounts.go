@@ -1,5 +1,5 @@
-// Package accounts has what the packages below it share: the caller of a request, roles and their rights, and the kinds of errors. It
-// reads nothing. None of them imports another:
+// Package accounts has what the packages below it share: the caller of a request, roles and their rights, and the kinds
+// of errors. It reads nothing. None of them imports another:
 //
 //   - people: users, their roles and invitations, signing in
 //   - companies: companies, and the facts that they state
@@ -80,7 +80,8 @@ func IsUnique(err error, constraint string) bool {
 }
 
 // One reads the row of a query; without one, the error is ErrNotFound with the text missing.
-func One[T any](ctx context.Context, db postgres.DB, doing, missing string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
+func One[T any](ctx context.Context, db postgres.DB, doing, missing string, scan pgx.RowToFunc[T], query string,
+	args ...any) (T, error) {
 	all, err := postgres.All(ctx, db, doing, scan, query, args...)
 	if err == nil && len(all) == 0 {
 		err = &callerError{ErrNotFound, missing}

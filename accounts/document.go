@@ -25,7 +25,8 @@ type Document struct {
 func (d Document) Kilobytes() int { return (d.Size + 999) / 1000 }
 
 // documentTypes are the accepted media types, with the extensions of their files.
-var documentTypes = map[string][]string{"application/pdf": {".pdf"}, "image/png": {".png"}, "image/jpeg": {".jpg", ".jpeg"}}
+var documentTypes = map[string][]string{"application/pdf": {".pdf"}, "image/png": {".png"},
+	"image/jpeg": {".jpg", ".jpeg"}}
 
 // DocumentType returns a document's media type; empty unless its name and content are of one accepted type.
 func DocumentType(name string, file []byte) string {

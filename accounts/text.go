@@ -37,7 +37,8 @@ func CleanName(what, name string) (string, error) {
 // OneLine makes a text one line; ok is false unless it has 1 to most printable characters.
 func OneLine(text string, most int) (line string, ok bool) {
 	line = strings.Join(strings.Fields(text), " ")
-	return line, line != "" && utf8.ValidString(line) && utf8.RuneCountInString(line) <= most && !strings.ContainsFunc(line, unprintable)
+	return line, line != "" && utf8.ValidString(line) && utf8.RuneCountInString(line) <= most &&
+		!strings.ContainsFunc(line, unprintable)
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }

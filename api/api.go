@@ -38,21 +38,23 @@ import (
 
 // Options configures the API.
 type Options struct {
-	Plan           *sms.Plan // valid numbers
-	TestSender     string
-	TestQuota      int                // segments an account, rule api 4.4.5
-	DashboardURL   string             // where users create companies and tokens; "": the documents do not link to it
-	DocsNotice     string             // for the reference, from the operator
-	Replacements   int                // how often a verified test number may be replaced
-	StopWords      []string           // for the documents: words by which handsets opt out
-	StartWords     []string           // and in again
-	Validity       time.Duration      // for the documents: how long a message without expire_at is tried
-	Refund         setup.Refund       // for the documents: which failed messages are refunded
-	RetryDelays    []time.Duration    // for the documents: pauses between attempts of a webhook; default those of rule api 6
-	WebhookTimeout time.Duration      // for the documents: of an attempt, default 10 s
-	SMPP           SMPP               // for the documents: the server for customers' programs
-	MaxBody        int64              // bytes of a body; default 16 MiB
-	BodyMemory     int64              // bytes of all bodies and large responses in memory, more than twice MaxBody; default 64 MiB
+	Plan         *sms.Plan // valid numbers
+	TestSender   string
+	TestQuota    int           // segments an account, rule api 4.4.5
+	DashboardURL string        // where users create companies and tokens; "": the documents do not link to it
+	DocsNotice   string        // for the reference, from the operator
+	Replacements int           // how often a verified test number may be replaced
+	StopWords    []string      // for the documents: words by which handsets opt out
+	StartWords   []string      // and in again
+	Validity     time.Duration // for the documents: how long a message without expire_at is tried
+	Refund       setup.Refund  // for the documents: which failed messages are refunded
+	// for the documents: pauses between attempts of a webhook; default those of rule api 6
+	RetryDelays    []time.Duration
+	WebhookTimeout time.Duration // for the documents: of an attempt, default 10 s
+	SMPP           SMPP          // for the documents: the server for customers' programs
+	MaxBody        int64         // bytes of a body; default 16 MiB
+	// bytes of all bodies and large responses in memory, more than twice MaxBody; default 64 MiB
+	BodyMemory     int64
 	Lookups        int                // concurrent database look-ups; default 4
 	LookupsPerUser int                // of these, for one user; default 2
 	TrustedProxies []string           // whose X-Forwarded-For is trusted
@@ -111,7 +113,8 @@ func New(deps Deps, opts Options) (http.Handler, error) {
 	}
 	m := newMetrics(opts.Metrics)
 	a := &API{Deps: deps, opts: opts, memory: newMemory(opts.BodyMemory, m), metrics: m,
-		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), waits: newWaits(), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
+		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), waits: newWaits(),
+		suspectLookups: perSecond{most: suspectLookupsPerSecond}}
 	return a.routes()
 }
 
@@ -122,7 +125,8 @@ func (a *API) recover(c *gin.Context) {
 			if p == http.ErrAbortHandler { //nolint:errorlint // the sentinel of net/http, compared as net/http does
 				panic(p)
 			}
-			a.log(c).Error("panic in a handler", "event", "handler_panicked", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
+			a.log(c).Error("panic in a handler", "event", "handler_panicked", "method", c.Request.Method, "route", c.FullPath(),
+				"panic", p, "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
 				writeRefusal(c, serverError)
 			}
@@ -140,7 +144,8 @@ func (a *API) observe(c *gin.Context) {
 	took := time.Since(start) - c.GetDuration(waitedKey)
 	a.metrics.request(c.FullPath(), c.Request.Method, c.Writer.Status(), took)
 	if ctx := c.Request.Context(); a.opts.Log.Enabled(ctx, slog.LevelDebug) {
-		a.log(c).DebugContext(ctx, "request answered", "method", c.Request.Method, "route", c.FullPath(), "status", c.Writer.Status(),
+		a.log(c).DebugContext(ctx, "request answered", "method", c.Request.Method, "route", c.FullPath(), "status",
+			c.Writer.Status(),
 			"code", c.Writer.Header().Get("X-Error-Code"), "duration", took)
 	}
 }

@@ -35,7 +35,8 @@ func TestListedErrorsAreBounded(t *testing.T) {
 	name := strings.Repeat("n", 596)      // echoed twice for each recipient
 	request := func(template, variables string) string {
 		recipient := `{"phone_number":"79123456","variables":` + variables + `}`
-		return `{"sender":"ACME","template":"` + template + `","recipients":[` + strings.Repeat(recipient+",", 499) + recipient + `]}`
+		return `{"sender":"ACME","template":"` + template + `","recipients":[` + strings.Repeat(recipient+",", 499) +
+			recipient + `]}`
 	}
 	for _, c := range []struct {
 		name, body string
@@ -43,8 +44,10 @@ func TestListedErrorsAreBounded(t *testing.T) {
 		listed     int
 		more       string
 	}{
-		{"48,000 more", request(template, variables), false, 2001, `,"more":["There are 48000 further fields that are not listed."]}`},
-		{"variables of a template that is too long", request(template+"x", variables), false, 1, `{"template":["The template field must not exceed 600 characters."]}`},
+		{"48,000 more", request(template, variables), false, 2001,
+			`,"more":["There are 48000 further fields that are not listed."]}`},
+		{"variables of a template that is too long", request(template+"x", variables), false, 1,
+			`{"template":["The template field must not exceed 600 characters."]}`},
 		{"long names", request("{{"+name+"}}", `{"`+name+`":1}`), false, 500, ""},
 		{"a bulk of 500 with both fields wrong", `{"messages":[` + strings.Repeat("{},", 499) + `{}]}`, true, 1001, ""},
 	} {
@@ -102,7 +105,8 @@ func TestSlowBodiesTakeNoMemory(t *testing.T) {
 		conns.Go(func() {
 			conn := w.dial()
 			defer conn.Close()
-			_, _ = fmt.Fprintf(conn, "POST /v1/sms/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n{%s",
+			_, _ = fmt.Fprintf(conn, "POST /v1/sms/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: "+
+				"application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n{%s",
 				w.tokens[fmt.Sprint("dripper", i%4)], 1<<20, strings.Repeat(" ", 70<<10)) // past the large mark
 			started <- struct{}{}
 			<-stop
@@ -150,8 +154,10 @@ func TestLongEscapes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	spaces := strings.Repeat(`\u0020`, 100_000)
-	got := w.do("live", "POST", "/v1/sms", `{"phone_number":"79123456`+spaces+`x","sender":"`+spaces+`A","message":"`+spaces+`x"}`)
-	sameJSON(t, got.body, failsFirst("phone_number", numberInvalid.text, "sender", senderInvalid.text, "message", messageLong.text))
+	got := w.do("live", "POST", "/v1/sms", `{"phone_number":"79123456`+spaces+`x","sender":"`+spaces+`A","message":"`+
+		spaces+`x"}`)
+	sameJSON(t, got.body, failsFirst("phone_number", numberInvalid.text, "sender", senderInvalid.text, "message",
+		messageLong.text))
 	if text, ok := value(`"\n` + strings.Repeat("x", 1<<20) + `"`).text(); !ok || len(text) > maxText+8 {
 		t.Errorf("%d bytes", len(text))
 	}

@@ -184,7 +184,8 @@ func (a *API) logUnauthorized(c *gin.Context, token string) {
 	if err != nil || len(number) > 12 { // no id has so many digits, but a secret may
 		id = 0
 	}
-	a.opts.Log.Warn("request unauthorized: its token is missing, mistyped, revoked or expired", "event", "request_unauthorized", "address", c.ClientIP(), "token_id", id)
+	a.opts.Log.Warn("request unauthorized: its token is missing, mistyped, revoked or expired", "event",
+		"request_unauthorized", "address", c.ClientIP(), "token_id", id)
 }
 
 // reads reports whether a method changes nothing.

@@ -37,9 +37,11 @@ type counts struct {
 func (a *API) getBatch(c *gin.Context) (batchView, error) {
 	batch, err := a.batchNamed(c)
 	return batchView{
-		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients, ItemCount: batch.Segments,
+		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients,
+		ItemCount: batch.Segments,
 		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
-		CreatedAt: timestamp(batch.CreatedAt), State: batch.State(), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt), LeftOut: batch.LeftOut,
+		CreatedAt: timestamp(batch.CreatedAt), State: batch.State(), SendAt: timestampIfAny(batch.SendAt),
+		ExpireAt: timestampIfAny(batch.ExpireAt), LeftOut: batch.LeftOut,
 	}, err
 }
 

@@ -128,8 +128,9 @@ func (a *API) refuseTooLarge(c *gin.Context) {
 	writeRefusal(c, tooLarge)
 }
 
-// isJSON accepts application/json, the older names of JSON and application/*+json, with any parameters. Samples that are
-// copied widely write the parameters in ways of their own: `application/json; utf-8`, `application/json, charset=utf-8`.
+// isJSON accepts application/json, the older names of JSON and application/*+json, with any parameters. Samples that
+// are copied widely write the parameters in ways of their own: `application/json; utf-8`, `application/json,
+// charset=utf-8`.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" {
 		return true
@@ -161,8 +162,8 @@ var charsets = map[string]*charmap.Charmap{
 	"iso-8859-15": charmap.ISO8859_15,
 }
 
-// decode returns a body in UTF-8. JSON is UTF-8 whatever the Content-Type says (RFC 8259), so its charset counts only for
-// a body that is not. It needs at most three times the body's memory.
+// decode returns a body in UTF-8. JSON is UTF-8 whatever the Content-Type says (RFC 8259), so its charset counts only
+// for a body that is not. It needs at most three times the body's memory.
 func decode(raw, charset string) (text string, refused *refusal) {
 	if utf8.ValidString(raw) {
 		return raw, nil

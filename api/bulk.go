@@ -12,10 +12,11 @@ import (
 // sendBatch is POST /v1/sms/bulk and /v1/sms/template; read parses the body's fields.
 func (a *API) sendBatch(read func(fields) (intake.Batch, problems)) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		handleSend(a, c, read, problems.ofBatch, a.writeAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Batch, key *intake.Key) (intake.Answer, error) {
-			req.Key = key
-			return a.Intake.SendBatch(ctx, p, req)
-		})
+		handleSend(a, c, read, problems.ofBatch, a.writeAnswer,
+			func(ctx context.Context, p *accounts.Principal, req intake.Batch, key *intake.Key) (intake.Answer, error) {
+				req.Key = key
+				return a.Intake.SendBatch(ctx, p, req)
+			})
 	}
 }
 

@@ -30,7 +30,8 @@ func (a *API) cancelBatch(c *gin.Context) (view cancelledView, err error) {
 	if err != nil {
 		return view, err
 	}
-	return a.cancel(c, messages.Queued{Company: caller(c).Company.ID, Batch: batch.Key}, cancelledView{BatchID: &batch.ULID})
+	return a.cancel(c, messages.Queued{Company: caller(c).Company.ID, Batch: batch.Key},
+		cancelledView{BatchID: &batch.ULID})
 }
 
 // cancel stops the messages that no carrier has or may have, and returns how many those were. It continues when the

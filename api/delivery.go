@@ -47,7 +47,8 @@ type attemptView struct {
 }
 
 func viewOfDelivery(d *webhooks.Delivery) deliveryView {
-	return deliveryView{ID: d.ID, WebhookID: d.WebhookID, MessageID: orNull(d.MessageID), InboundID: orNull(d.InboundID), Event: d.Event, State: d.State, AttemptCount: len(d.Attempts),
+	return deliveryView{ID: d.ID, WebhookID: d.WebhookID, MessageID: orNull(d.MessageID), InboundID: orNull(d.InboundID),
+		Event: d.Event, State: d.State, AttemptCount: len(d.Attempts),
 		CreatedAt: timestamp(d.CreatedAt), NextAt: timestampOrNull(d.NextAt), FinishedAt: timestampOrNull(d.FinishedAt)}
 }
 
@@ -101,7 +102,8 @@ func (q *query) state() string {
 // event returns the parameter event of deliveries.
 func (q *query) event() string {
 	switch text := q.Get("event"); text {
-	case "", webhooks.Sent, webhooks.Failed, webhooks.Received, webhooks.LowBalance, webhooks.BatchFinished, webhooks.VerificationFinished:
+	case "", webhooks.Sent, webhooks.Failed, webhooks.Received, webhooks.LowBalance, webhooks.BatchFinished,
+		webhooks.VerificationFinished:
 		return text
 	}
 	q.add(eventInvalid)
@@ -134,7 +136,8 @@ func (a *API) resendDelivery(c *gin.Context) (deliveryDetail, error) {
 }
 
 // delivery returns the caller's delivery in the path, by its number or by the webhook-id that its receiver got.
-func delivery(ctx context.Context, c *gin.Context, find func(context.Context, sms.CompanyID, int64) (webhooks.Delivery, error)) (deliveryDetail, error) {
+func delivery(ctx context.Context, c *gin.Context, find func(context.Context, sms.CompanyID, int64) (webhooks.Delivery,
+	error)) (deliveryDetail, error) {
 	id, err := strconv.ParseInt(strings.TrimPrefix(c.Param("id"), "evt_"), 10, 64)
 	if err != nil || id < 1 {
 		return deliveryDetail{}, notFound

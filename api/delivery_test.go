@@ -29,7 +29,8 @@ func (w *world) recordEvents(customer string, n int64) {
 			if i%2 == 1 {
 				name = webhooks.Failed
 			}
-			events = append(events, webhooks.Event{CompanyID: company, MessageID: 1 + i, Name: name, PhoneNumber: "+25761000001", At: at})
+			events = append(events, webhooks.Event{CompanyID: company, MessageID: 1 + i, Name: name, PhoneNumber: "+25761000001",
+				At: at})
 		}
 		return w.deps.Webhooks.Enqueue(ctx, tx, events)
 	})
@@ -37,10 +38,12 @@ func (w *world) recordEvents(customer string, n int64) {
 		w.t.Fatal(err)
 	}
 	w.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL,
-		attempts = json_build_array(json_build_object('at', now(), 'ms', 3, 'status', 200, 'result', '2xx')) WHERE id / 8 % 3 = 1`)
+		attempts = json_build_array(json_build_object('at', now(), 'ms', 3, 'status', 200, 'result', '2xx'))
+		WHERE id / 8 % 3 = 1`)
 	w.exec(`UPDATE webhook_deliveries SET due = 'infinity', tries = 6, given_up_at = now(), attempts = '[
 		{"at":"2026-03-01T08:00:02.512Z","ms":41,"status":503,"result":"5xx","excerpt":"a\u0007way\nnow"},
-		{"at":"2026-03-01T08:00:12.6Z","ms":5,"result":"dns","error":"the host name does not resolve"}]' WHERE id / 8 % 3 = 2`)
+		{"at":"2026-03-01T08:00:12.6Z","ms":5,"result":"dns","error":"the host name does not
+		resolve"}]' WHERE id / 8 % 3 = 2`)
 }
 
 const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"sms.failed","state":"failed","attempt_count":2,
@@ -82,13 +85,15 @@ func TestDelivery(t *testing.T) {
 	if got.status != 200 {
 		t.Fatalf("%d: %s", got.status, got.body)
 	}
-	pending := strings.NewReplacer(`"failed","attempt_count"`, `"pending","attempt_count"`, `"next_at":null,"finished_at":"TIME"`, `"next_at":"TIME","finished_at":null`).Replace(want)
+	pending := strings.NewReplacer(`"failed","attempt_count"`, `"pending","attempt_count"`,
+		`"next_at":null,"finished_at":"TIME"`, `"next_at":"TIME","finished_at":null`).Replace(want)
 	sameJSON(t, masked(got.body), detail(pending))
 	if n := w.count(`SELECT count(*) FROM webhook_undelivered WHERE id = 17 AND tries = 0 AND due <= now()`); n != 1 {
 		t.Error("it is not due")
 	}
 	for _, wrong := range []struct{ method, path, allow string }{
-		{"POST", "/v1/webhook-deliveries", "GET, HEAD"}, {"DELETE", "/v1/webhook-deliveries/17", "GET, HEAD"}, {"GET", "/v1/webhook-deliveries/17/resend", "POST"},
+		{"POST", "/v1/webhook-deliveries", "GET, HEAD"}, {"DELETE", "/v1/webhook-deliveries/17", "GET, HEAD"},
+		{"GET", "/v1/webhook-deliveries/17/resend", "POST"},
 	} {
 		if got := w.do("live", wrong.method, wrong.path, ""); got.status != 405 || got.header.Get("Allow") != wrong.allow {
 			t.Errorf("%s %s: %d, Allow %q", wrong.method, wrong.path, got.status, got.header.Get("Allow"))
@@ -101,7 +106,8 @@ func TestDeliveriesTenancy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.recordEvents("live", 3)
-	for _, id := range []string{"17", "evt_17", "0", "-17", "99", "nope", "18446744073709551633", "evt_test_17", "%2e%2e"} {
+	for _, id := range []string{"17", "evt_17", "0", "-17", "99", "nope", "18446744073709551633", "evt_test_17",
+		"%2e%2e"} {
 		for _, try := range []struct{ method, path string }{{"GET", ""}, {"POST", "/resend"}} {
 			got := w.do("other", try.method, "/v1/webhook-deliveries/"+id+try.path, "")
 			if got.status != 404 {
@@ -154,11 +160,16 @@ func TestListDeliveries(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"state=exhausted":                    failsFirst("state", "The state must be pending, delivered or failed."),
-		"event=sms.pending":                  failsFirst("event", "The event must be sms.sent, sms.failed, sms.received, balance.low, batch.finished or verification.finished."),
-		"message_id=x":                       failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."),
-		"message_id=0":                       failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."),
-		"since=yesterday":                    failsFirst("since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00."),
+		"state=exhausted": failsFirst("state", "The state must be pending, delivered or failed."),
+		"event=sms.pending": failsFirst(
+			"event", "The event must be sms.sent, sms.failed, sms.received, balance.low, batch.finished or "+
+				"verification.finished."),
+		"message_id=x": failsFirst(
+			"message_id", "The message_id must be a whole number above 0 or a ULID."),
+		"message_id=0": failsFirst(
+			"message_id", "The message_id must be a whole number above 0 or a ULID."),
+		"since=yesterday": failsFirst(
+			"since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00."),
 		"limit=101":                          failsFirst("limit", "The limit must be between 1 and 100."),
 		"cursor=x":                           failsFirst("cursor", "The cursor is not valid."),
 		"cursor=" + cursorOf(messageList, 5): failsFirst("cursor", "The cursor is not valid."), // of the other list

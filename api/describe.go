@@ -24,7 +24,8 @@ func describe(text string) []byte {
 		}
 		return members(responsesOf(operation, shared))
 	})
-	return []byte(strings.NewReplacer(`"x-shared-refusals": {}`, members(shared.all()), `"x-codes"`, quoted(errorCodes())).Replace(described))
+	return []byte(strings.NewReplacer(`"x-shared-refusals": {}`, members(shared.all()), `"x-codes"`,
+		quoted(errorCodes())).Replace(described))
 }
 
 var placeOfRefusals = regexp.MustCompile(`"operationId": "\w+"|"x-refusals": \{\}`)
@@ -88,9 +89,12 @@ var descriptions = map[int]string{
 	413: "The body is larger than 16 MiB.",
 	415: "The body is not declared as JSON.",
 	422: "Validation failed. The body lists every wrong field or parameter, with its texts.",
-	429: "Too many requests in this window, too many look-ups of one user at a time, or too many wrong API keys from one address.",
+	429: "Too many requests in this window, too many look-ups of one user at a time, or too many wrong API keys from " +
+		"one address.",
 	500: "An error on our side.",
-	503: "We cannot accept requests at the moment, or a look-up would take too long: try again. Nothing was queued or charged, unless `X-Error-Code` is `outcome_unknown`: then the request may have been accepted. Repeat it with the same `Idempotency-Key`, or look it up.",
+	503: "We cannot accept requests at the moment, or a look-up would take too long: try again. Nothing was queued or " +
+		"charged, unless `X-Error-Code` is `outcome_unknown`: then the request may have been accepted. Repeat it with the " +
+		"same `Idempotency-Key`, or look it up.",
 }
 
 // responseOf returns the response that describes an operation's refusals with a status.
@@ -111,14 +115,16 @@ func responseOf(operation string, status int) response {
 		if r.code == intake.RefuseOptedOut.Reason && inBatch(operation) {
 			one := intake.OptedOutRecipient{Position: 2, Number: "+25779123400"}
 			examples[name] = example{r.cause.en, refusedView{r.example(operation).(message), []intake.OptedOutRecipient{one}}}
-			examples["opted_out_several"] = example{r.cause.en, refusedView{message{intake.RefuseRecipientsOptedOut("2", "5").Text},
-				[]intake.OptedOutRecipient{one, {Position: 5, Number: "+25761234500"}}}}
+			examples["opted_out_several"] = example{r.cause.en,
+				refusedView{message{intake.RefuseRecipientsOptedOut("2", "5").Text},
+					[]intake.OptedOutRecipient{one, {Position: 5, Number: "+25761234500"}}}}
 		}
 		if r == cursorExpired {
 			examples[name] = example{r.cause.en, expiredView{message{r.text}, documentedCursor}}
 		}
 		if name := oneCredit[r.code]; name != "" { // "1 credit", not "1 credits"
-			examples[name] = example{r.cause.en, message{strings.ReplaceAll(strings.Replace(r.text, "N credits", "1 credit", 1), " N ", " 2 ")}}
+			examples[name] = example{r.cause.en, message{strings.ReplaceAll(strings.Replace(r.text, "N credits", "1 credit", 1),
+				" N ", " 2 ")}}
 		}
 	}
 	schema := "#/components/schemas/Message"
@@ -167,7 +173,8 @@ func (r *refusal) example(operation string) any {
 		text := strings.NewReplacer("#N", "#2", " N ", " 2 ", "(K)", "(RW)", ": K.", ": code.").Replace(r.text)
 		return message{text}
 	}
-	fill := strings.NewReplacer(".N.K", ".0.send_at", ".N.", ".0.", " N ", " 48000 ", ".K", ".code", " K ", " colour ").Replace
+	fill := strings.NewReplacer(".N.K", ".0.send_at", ".N.", ".0.", " N ", " 48000 ", ".K", ".code", " K ",
+		" colour ").Replace
 	field, text := fill(r.field), fill(r.text)
 	if field == "K" {
 		field = "colour"
@@ -180,7 +187,8 @@ func (r *refusal) example(operation string) any {
 }
 
 // sharedNames names the responses that several operations have.
-var sharedNames = map[int]string{401: "Unauthenticated", 403: "Forbidden", 404: "NotFound", 408: "TooSlow", 409: "KeyInUse", 413: "TooLarge", 415: "NotJSON",
+var sharedNames = map[int]string{401: "Unauthenticated", 403: "Forbidden", 404: "NotFound", 408: "TooSlow",
+	409: "KeyInUse", 413: "TooLarge", 415: "NotJSON",
 	429: "TooMany", 500: "Fault", 503: "Away"}
 
 // sharedResponses collects the responses that several operations have, by name.

@@ -76,7 +76,8 @@ func TestBodyLimits(t *testing.T) {
 		body := bulk("ACME", item("79123456", "x"))
 		return body + strings.Repeat(" ", n-len(body))
 	}
-	tooLarge, notJSON := messageJSON("The request body is too large."), messageJSON("The Content-Type must be application/json.")
+	tooLarge, notJSON := messageJSON("The request body is too large."),
+		messageJSON("The Content-Type must be application/json.")
 	for _, c := range []struct {
 		name, kind string
 		body       io.Reader
@@ -115,7 +116,8 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// TestCharsets: a body that is not UTF-8 is read in the charset that its Content-Type names, or refused with the reason.
+// TestCharsets: a body that is not UTF-8 is read in the charset that its Content-Type names, or refused with the
+// reason.
 func TestCharsets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -131,7 +133,8 @@ func TestCharsets(t *testing.T) {
 		{"application/json; charset=koi8-r", "\xc1", ""},
 		{"application/json; charset=windows-1252", "\x81", ""}, // stands for nothing
 	} {
-		status, text, err := w.post(strings.NewReader(strings.Replace(bulk("ACME", item("79123456", "TEXT")), "TEXT", c.text, 1)), c.kind)
+		status, text,
+			err := w.post(strings.NewReader(strings.Replace(bulk("ACME", item("79123456", "TEXT")), "TEXT", c.text, 1)), c.kind)
 		provoke([]byte(text))
 		switch {
 		case err != nil:
@@ -166,7 +169,8 @@ func TestHead(t *testing.T) {
 			if !strings.HasPrefix(path, "/v1/") || path == "/v1/openapi.json" || status > 404 {
 				want = status
 			}
-			if got.StatusCode != want || like.status != status || got.Header.Get("Content-Type") != like.header.Get("Content-Type") {
+			if got.StatusCode != want || like.status != status || got.Header.Get("Content-Type") != like.header.Get(
+				"Content-Type") {
 				t.Errorf("%s: %d, want %d; GET %d", path, got.StatusCode, want, like.status)
 			}
 		}
@@ -192,7 +196,8 @@ func TestBodiesShareTheMemory(t *testing.T) {
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{BodyMemory: 1 << 20}}).settle()
-	slow := &http.Server{Handler: w.handler, ReadTimeout: 300 * time.Millisecond, ReadHeaderTimeout: 300 * time.Millisecond}
+	slow := &http.Server{Handler: w.handler, ReadTimeout: 300 * time.Millisecond,
+		ReadHeaderTimeout: 300 * time.Millisecond}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +206,8 @@ func TestSlowBody(t *testing.T) {
 	serving.Go(func() { _ = slow.Serve(listener) })
 	defer serving.Wait()
 	defer func() { _ = slow.Close() }()
-	head := "POST /v1/sms/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + w.tokens["live"] + "\r\nContent-Length: 100000\r\n"
+	head := "POST /v1/sms/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
+		w.tokens["live"] + "\r\nContent-Length: 100000\r\n"
 	for range 3 {
 		if got := w.rawTo(listener.Addr(), head+"\r\n{"); !contains(got, " 408 ") || !contains(got, "took too long") ||
 			!contains(got, "\r\nX-RateLimit-Remaining: ") || !contains(got, "\r\nX-Error-Code: body_too_slow\r\n") {

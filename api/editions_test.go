@@ -12,8 +12,10 @@ func TestReferenceInLanguages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	for _, c := range []struct{ path, accept, want string }{
-		{"/docs", "", "en"}, {"/docs", "fr", "fr"}, {"/docs", "fr-BI,fr;q=0.9,en;q=0.8", "fr"}, {"/docs", "en;q=0.8,FR;q=0.9", "fr"},
-		{"/docs", "rn,sw;q=0.9,fr;q=0.5,en;q=0.4", "fr"}, {"/docs", "de", "en"}, {"/docs", "*", "en"}, {"/docs", "fr;q=0", "en"},
+		{"/docs", "", "en"}, {"/docs", "fr", "fr"}, {"/docs", "fr-BI,fr;q=0.9,en;q=0.8", "fr"},
+		{"/docs", "en;q=0.8,FR;q=0.9", "fr"},
+		{"/docs", "rn,sw;q=0.9,fr;q=0.5,en;q=0.4", "fr"}, {"/docs", "de", "en"}, {"/docs", "*", "en"},
+		{"/docs", "fr;q=0", "en"},
 		{"/docs", "fr;q=x,en;q=0.1", "en"}, {"/docs", ";;,,=", "en"},
 		{"/docs?lang=fr", "en", "fr"}, {"/docs?lang=en", "fr", "en"}, {"/docs?lang=xx", "fr", "fr"},
 	} {
@@ -22,7 +24,8 @@ func TestReferenceInLanguages(t *testing.T) {
 			headers = []string{"Accept-Language", c.accept}
 		}
 		got := w.do("", "GET", c.path, "", headers...)
-		if got.status != 200 || got.header.Get("Content-Language") != c.want || !strings.Contains(got.body, `<html lang="`+c.want+`"`) ||
+		if got.status != 200 || got.header.Get("Content-Language") != c.want ||
+			!strings.Contains(got.body, `<html lang="`+c.want+`"`) ||
 			got.header.Get("Vary") != "Accept-Language" {
 			t.Errorf("%+v: %d %q", c, got.status, got.header.Get("Content-Language"))
 		}
@@ -60,9 +63,11 @@ func TestEditionsAreAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		page := strings.ReplaceAll(string(text), "{{nom}}", "{{name}}")
-		marks = regexp.MustCompile(`</?(?:section|h[1-6]|p|ul|ol|li|table|tr|td|th|pre|dl|dt|dd|text|path|rect)\b|\bid="[^"]*"|\{\{[^}]*\}\}|href="[#/][^"?]*"`).FindAllString(page, -1)
+		marks = regexp.MustCompile(
+			`</?(?:section|h[1-6]|p|ul|ol|li|table|tr|td|th|pre|dl|dt|dd|text|path|rect)\b|\bid="[^"]*"|\{\{[^}]*\}\}|href="[#/][^"?]*"`).FindAllString(page, -1)
 		for _, match := range regexp.MustCompile(`(?s)<code>(.*?)</code>`).FindAllStringSubmatch(page, -1) {
-			code = append(code, strings.NewReplacer("caractères ASCII visibles", "visible ASCII characters", "Celui-ci échoue", "This one fails").Replace(match[1]))
+			code = append(code, strings.NewReplacer("caractères ASCII visibles", "visible ASCII characters", "Celui-ci échoue",
+				"This one fails").Replace(match[1]))
 		}
 		return marks, code
 	}
@@ -77,13 +82,15 @@ func alike(t *testing.T, name string, skeleton func(string) (marks, code []strin
 	french, codeFrench := skeleton(name + ".fr.html")
 	for i := range min(len(english), len(french)) {
 		if english[i] != french[i] {
-			t.Fatalf("%s: mark %d is %s in English and %s in French; before it %v", name, i, english[i], french[i], english[max(0, i-5):i])
+			t.Fatalf("%s: mark %d is %s in English and %s in French; before it %v", name, i, english[i], french[i],
+				english[max(0, i-5):i])
 		}
 	}
 	slices.Sort(codeEnglish)
 	slices.Sort(codeFrench)
 	if len(english) != len(french) || !slices.Equal(codeEnglish, codeFrench) {
-		t.Errorf("%s: %d marks and %d, %d pieces of code and %d", name, len(english), len(french), len(codeEnglish), len(codeFrench))
+		t.Errorf("%s: %d marks and %d, %d pieces of code and %d", name, len(english), len(french), len(codeEnglish),
+			len(codeFrench))
 	}
 	p, err := madePages(Options{TestSender: testSender}, 500)
 	if err != nil {

@@ -117,17 +117,20 @@ func endpoints(text, language string) (paths, hooks []endpoint, err error) {
 }
 
 func (d *openAPIDocument) endpoint(method, path string, o *operation, language string) endpoint {
-	e := endpoint{ID: o.ID, Method: method, Path: path, Title: words{o.Summary, o.SummaryFR}.of(language), Text: o.in(language)}
+	e := endpoint{ID: o.ID, Method: method, Path: path, Title: words{o.Summary, o.SummaryFR}.of(language),
+		Text: o.in(language)}
 	for _, p := range o.Parameters {
 		if p.Ref != "" {
 			p = d.Components.Parameters[p.Ref[strings.LastIndexByte(p.Ref, '/')+1:]]
 		}
-		e.Parameters = append(e.Parameters, field{Name: p.Name, Type: p.Schema.typeIn(language), Text: p.in(language), Required: p.Required})
+		e.Parameters = append(e.Parameters, field{Name: p.Name, Type: p.Schema.typeIn(language), Text: p.in(language),
+			Required: p.Required})
 	}
 	e.Body, e.Request = d.body(o.RequestBody, language)
 	e.Response, e.Answer = d.body(o.Responses["200"], language)
 	for _, r := range refusals {
-		if r.code != "" && r.isOf(o.ID) && !slices.ContainsFunc(e.Errors, func(other row) bool { return other.Code == r.code }) {
+		if r.code != "" && r.isOf(o.ID) && !slices.ContainsFunc(
+			e.Errors, func(other row) bool { return other.Code == r.code }) {
 			e.Errors = append(e.Errors, row{Status: r.status, Code: r.code})
 		}
 	}
@@ -151,7 +154,8 @@ func (d *openAPIDocument) fields(prefix string, s schema, language string) (all 
 	s = d.resolve(s)
 	for _, p := range s.Properties {
 		v := d.resolve(p.Value)
-		f := field{Name: prefix + p.Name, Type: v.typeIn(language), Text: v.in(language), Required: slices.Contains(s.Required, p.Name), See: v.FieldsOf}
+		f := field{Name: prefix + p.Name, Type: v.typeIn(language), Text: v.in(language),
+			Required: slices.Contains(s.Required, p.Name), See: v.FieldsOf}
 		all = append(all, f)
 		switch {
 		case f.See != "":
@@ -191,4 +195,5 @@ func (s *schema) typeIn(language string) string {
 	return strings.Join(names, words{" or ", " ou "}.of(language))
 }
 
-var typesFR = map[string]string{"string": "chaîne", "integer": "entier", "boolean": "booléen", "array": "liste", "object": "objet", "null": "null"}
+var typesFR = map[string]string{"string": "chaîne", "integer": "entier", "boolean": "booléen", "array": "liste",
+	"object": "objet", "null": "null"}

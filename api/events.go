@@ -43,7 +43,8 @@ func (a *API) listEvents(c *gin.Context) {
 	if !ok {
 		q.add(afterInvalid)
 	}
-	limit, waits := q.whole("limit", defaultEvents, 1, maxEvents, eventLimitInvalid), q.whole("wait", 0, 0, int(maxWait/time.Second), waitInvalid)
+	limit, waits := q.whole("limit", defaultEvents, 1, maxEvents, eventLimitInvalid),
+		q.whole("wait", 0, 0, int(maxWait/time.Second), waitInvalid)
 	if err := q.first(); err != nil {
 		a.writeError(c, err)
 		return
@@ -90,7 +91,8 @@ func (q *query) whole(name string, other, least, most int, wrong *refusal) int {
 }
 
 // pull reads a page under a look-up's slot. When it cannot, it writes the response and returns false.
-func (a *API) pull(c *gin.Context, company sms.CompanyID, after webhooks.Place, limit int) (events []webhooks.Pulled, next webhooks.Place, ok bool) {
+func (a *API) pull(c *gin.Context, company sms.CompanyID, after webhooks.Place, limit int) (events []webhooks.Pulled,
+	next webhooks.Place, ok bool) {
 	leave, ok := a.enterLookup(c)
 	if !ok {
 		return nil, after, false
@@ -111,8 +113,8 @@ func (a *API) pull(c *gin.Context, company sms.CompanyID, after webhooks.Place, 
 	return nil, after, false
 }
 
-// awaitEvents waits without a slot or a connection. Then the token must still be valid; otherwise it writes the response
-// and returns false, also when the client has gone.
+// awaitEvents waits without a slot or a connection. Then the token must still be valid; otherwise it writes the
+// response and returns false, also when the client has gone.
 func (a *API) awaitEvents(c *gin.Context, company sms.CompanyID, after webhooks.Place, until time.Time) bool {
 	start, ctx := time.Now(), c.Request.Context()
 	a.metrics.waiting.Inc()
@@ -130,7 +132,9 @@ func (a *API) awaitEvents(c *gin.Context, company sms.CompanyID, after webhooks.
 	token, _ := bearer(c.GetHeader("Authorization"))
 	p, err := a.Holders.Authenticate(ctx, token)
 	switch {
-	case errors.Is(err, accounts.ErrUnauthenticated), err == nil && (p.Company == nil || p.Company.ID != int64(company) || !p.Token.May(accounts.ScopeRead) || !p.Token.From(c.ClientIP())):
+	case errors.Is(err, accounts.ErrUnauthenticated), err == nil &&
+		(p.Company == nil || p.Company.ID != int64(company) || !p.Token.May(accounts.ScopeRead) ||
+			!p.Token.From(c.ClientIP())):
 		writeRefusal(c, unauthenticatedCaller)
 		return false
 	case err != nil:

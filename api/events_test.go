@@ -45,9 +45,11 @@ func (w *world) enqueue(customer string, from int64, n int) {
 	w.t.Helper()
 	events := make([]webhooks.Event, n)
 	for i := range events {
-		events[i] = webhooks.Event{CompanyID: w.company[customer], MessageID: from + int64(i), Name: webhooks.Sent, PhoneNumber: "+25761000001", At: time.Now()}
+		events[i] = webhooks.Event{CompanyID: w.company[customer], MessageID: from + int64(i), Name: webhooks.Sent,
+			PhoneNumber: "+25761000001", At: time.Now()}
 	}
-	if err := postgres.InTx(w.t.Context(), w.pool, func(tx pgx.Tx) error { return w.deps.Webhooks.Enqueue(w.t.Context(), tx, events) }); err != nil {
+	if err := postgres.InTx(w.t.Context(), w.pool,
+		func(tx pgx.Tx) error { return w.deps.Webhooks.Enqueue(w.t.Context(), tx, events) }); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -76,14 +78,16 @@ func (w *world) events(customer, query string) (l eventList) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	if got := w.do("live", "GET", "/v1/events", ""); got.status != 200 || !strings.HasPrefix(got.body, `{"data":[],"next_cursor":"`) {
+	if got := w.do("live", "GET", "/v1/events", ""); got.status != 200 ||
+		!strings.HasPrefix(got.body, `{"data":[],"next_cursor":"`) {
 		t.Fatalf("at first: %d %s", got.status, got.body)
 	}
 	w.enqueue("live", 1, 3)
 	first := w.events("live", "limit=2")
 	second := w.events("live", "limit=2&after="+first.NextCursor)
 	last := w.events("live", "after="+second.NextCursor)
-	if all := append(first.ids(), second.ids()...); len(first.Data) != 2 || len(all) != 3 || len(last.Data) != 0 || last.NextCursor != second.NextCursor {
+	if all := append(first.ids(), second.ids()...); len(first.Data) != 2 || len(all) != 3 || len(last.Data) != 0 ||
+		last.NextCursor != second.NextCursor {
 		t.Errorf("pages %v, %v, %v", first, second, last)
 	}
 	for range 2 { // it begins again from where it was
@@ -97,16 +101,21 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := string(page[0].Body)
-	if got := w.do("live", "GET", "/v1/events?limit=1", ""); !strings.HasPrefix(got.body, `{"data":[{"id":"`+page[0].WebhookID+`",`+body[1:]+`],"next_cursor":"`) {
+	if got := w.do("live", "GET", "/v1/events?limit=1", ""); !strings.HasPrefix(got.body, `{"data":[{"id":"`+
+		page[0].WebhookID+`",`+body[1:]+`],"next_cursor":"`) {
 		t.Errorf("%s\nis not\n%s", got.body, body)
 	}
 	w.gets("live", "/v1/events?after=x", 422, failsFirst("after", "The after must be a next_cursor of these events."))
-	w.gets("other", "/v1/events?after="+first.NextCursor, 422, failsFirst("after", "The after must be a next_cursor of these events."))
-	w.gets("live", "/v1/events?after="+cursorAt(sms.CompanyID(w.company["live"]), webhooks.Place{Position: 1 << 60}), 410, `{"message":"Events after this cursor are gone.","next_cursor":"`+cursorAt(sms.CompanyID(w.company["live"]), webhooks.Place{})+`"}`)
+	w.gets("other", "/v1/events?after="+first.NextCursor, 422,
+		failsFirst("after", "The after must be a next_cursor of these events."))
+	w.gets("live", "/v1/events?after="+cursorAt(sms.CompanyID(w.company["live"]), webhooks.Place{Position: 1 << 60}), 410,
+		`{"message":"Events after this cursor are gone.","next_cursor":"`+
+			cursorAt(sms.CompanyID(w.company["live"]), webhooks.Place{})+`"}`)
 	w.gets("live", "/v1/events?limit=501", 422, failsFirst("limit", "The limit must be between 1 and 500."))
 	w.gets("live", "/v1/events?wait=31", 422, failsFirst("wait", "The wait must be between 0 and 30."))
 	w.gets("live", "/v1/events?wait=1.5", 422, failsFirst("wait", "The wait must be between 0 and 30."))
-	if got := w.do("live", "GET", "/v1/events?cursor="+first.NextCursor, ""); got.status != 422 || got.header.Get("X-Error-Code") != "parameter_unknown" {
+	if got := w.do("live", "GET", "/v1/events?cursor="+first.NextCursor, ""); got.status != 422 ||
+		got.header.Get("X-Error-Code") != "parameter_unknown" {
 		t.Errorf("an unknown parameter: %d %s", got.status, got.body)
 	}
 	if got := w.do("", "GET", "/v1/events", ""); got.status != 401 {
@@ -116,7 +125,8 @@ func TestEvents(t *testing.T) {
 	w.exec(`UPDATE event_readers SET purged = (SELECT min(position) FROM events)`)
 	got := w.do("live", "GET", "/v1/events", "")
 	var expired expiredView
-	if err := json.Unmarshal([]byte(got.body), &expired); err != nil || got.status != 410 || got.header.Get("X-Error-Code") != "cursor_expired" {
+	if err := json.Unmarshal([]byte(got.body), &expired); err != nil || got.status != 410 ||
+		got.header.Get("X-Error-Code") != "cursor_expired" {
 		t.Fatalf("a cursor that has expired: %d %s", got.status, got.body)
 	}
 	if rest := w.events("live", "after="+expired.NextCursor); len(rest.Data) != 3 {
@@ -124,8 +134,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsWait: a request without events waits, without a slot of a look-up, until there is one, its time is over, its
-// token is revoked, or the process ends; few of a token and of all.
+// TestEventsWait: a request without events waits, without a slot of a look-up, until there is one, its time is over,
+// its token is revoked, or the process ends; few of a token and of all.
 func TestEventsWait(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -170,7 +180,8 @@ func TestEventsWait(t *testing.T) {
 	req, _ := http.NewRequest("GET", short.URL+"/v1/events?wait=2&after="+cursor, nil)
 	req.Header.Set("Authorization", "Bearer "+w.tokens["live"])
 	start := time.Now()
-	if resp, err := short.Client().Do(req); err != nil || resp.Body.Close() != nil || resp.StatusCode != 200 || time.Since(start) < 2*time.Second {
+	if resp, err := short.Client().Do(req); err != nil || resp.Body.Close() != nil || resp.StatusCode != 200 ||
+		time.Since(start) < 2*time.Second {
 		t.Errorf("after %s: %v, %v", time.Since(start), resp, err)
 	}
 	start = time.Now()
@@ -181,7 +192,8 @@ func TestEventsWait(t *testing.T) {
 	for range waitsOfToken {
 		all = append(all, ask(t.Context(), "live"))
 	}
-	if got := w.do("live", "GET", "/v1/events?wait=30&after="+cursor, ""); got.status != 429 || got.header.Get("X-Error-Code") != "too_many_waiting" || got.header.Get("Retry-After") == "" {
+	if got := w.do("live", "GET", "/v1/events?wait=30&after="+cursor, ""); got.status != 429 ||
+		got.header.Get("X-Error-Code") != "too_many_waiting" || got.header.Get("Retry-After") == "" {
 		t.Errorf("one more: %d %s", got.status, got.body)
 	}
 	w.gets("live", "/v1/balance", 200, `{"credits":1000,"unit":"credits"}`) // the only slot is free

@@ -31,7 +31,9 @@ func TestScheduledExamplesAreAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	schemas := document.Components.Schemas
-	body := fmt.Sprintf(`{"phone_number": "+25779123400", "sender": "ACME", "message": "Bonjour", "send_at": %q, "expire_at": %q}`, schemas["SendAt"].Examples[0], schemas["ExpireAt"].Examples[0])
+	body := fmt.Sprintf(
+		`{"phone_number": "+25779123400", "sender": "ACME", "message": "Bonjour", "send_at": %q, "expire_at": %q}`,
+		schemas["SendAt"].Examples[0], schemas["ExpireAt"].Examples[0])
 	if got := w.do("live", "POST", "/v1/sms", body); got.status != 200 {
 		t.Errorf("the document's example: %d %s", got.status, got.body)
 	}

@@ -14,7 +14,8 @@ import (
 func (w *world) optOut(customer, number, sender string) {
 	w.t.Helper()
 	w.exec(`UPDATE companies SET opt_outs = true WHERE id = $1`, w.company[customer])
-	w.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES ($1, $2, $3, 'handset')`, w.company[customer], number, sender)
+	w.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES ($1, $2, $3, 'handset')`,
+		w.company[customer], number, sender)
 	w.deps.Holders.ForgetCompany(fmt.Sprint(w.company[customer])) // as the notice does
 }
 
@@ -77,11 +78,15 @@ func TestOptedOut(t *testing.T) {
 		{"/v1/sms", single("ACME", out), one, nil},
 		{"/v1/sms", single("ACME", all), one, nil},
 		{"/v1/sms", single("OTHER", all), one, nil},
-		{"/v1/sms", strings.Replace(single("ACME", out), "Amahoro", strings.Repeat("x", 600), 1), one, nil}, // before the credits
+		// before the credits
+		{"/v1/sms", strings.Replace(single("ACME", out), "Amahoro", strings.Repeat("x", 600), 1), one, nil},
 		{"/v1/sms/bulk", bulk(free, out), "Recipient #2 has opted out of messages from this sender.", gone("2", out)},
-		{"/v1/sms/bulk", bulk(out, free, all), "Recipients #1 and #3 have opted out of messages from this sender.", gone("1", out, "3", all)},
-		{"/v1/sms/bulk", bulk(out, out, free, all), "Recipients #1, #2 and #4 have opted out of messages from this sender.", gone("1", out, "2", out, "4", all)},
-		{"/v1/sms/bulk", bulk(many...), "Recipients " + strings.Join(named, ", ") + " and 10 more have opted out of messages from this sender.", gone(all60...)},
+		{"/v1/sms/bulk", bulk(out, free, all), "Recipients #1 and #3 have opted out of messages from this sender.",
+			gone("1", out, "3", all)},
+		{"/v1/sms/bulk", bulk(out, out, free, all), "Recipients #1, #2 and #4 have opted out of messages from this sender.",
+			gone("1", out, "2", out, "4", all)},
+		{"/v1/sms/bulk", bulk(many...), "Recipients " + strings.Join(named, ", ") +
+			" and 10 more have opted out of messages from this sender.", gone(all60...)},
 		{"/v1/sms/template", template(out, free), "Recipient #1 has opted out of messages from this sender.", gone("1", out)},
 	} {
 		got := w.do("live", "POST", c.path, c.body, "Idempotency-Key", "k")
@@ -100,14 +105,16 @@ func TestOptedOut(t *testing.T) {
 	// Earlier rules refuse first; the opt-out list is not read.
 	for _, c := range []struct{ path, body, want string }{
 		{"/v1/sms", single("NEWS", all), "The sender must be approved before sending messages."},
-		{"/v1/sms/template", strings.Replace(template(out), "Amahoro", "{{x}}", 1), "Recipient #1 is missing required template variables: x."},
+		{"/v1/sms/template", strings.Replace(template(out), "Amahoro", "{{x}}", 1),
+			"Recipient #1 is missing required template variables: x."},
 	} {
 		sameJSON(t, w.do("live", "POST", c.path, c.body).body, messageJSON(c.want))
 	}
 	// Another sender, number or company, the test sender and the sandbox are not affected.
 	w.testNumber("live", all)
 	for _, c := range []struct{ customer, body string }{
-		{"live", single("OTHER", out)}, {"live", single("ACME", free)}, {"other", single("ACME", out)}, {"live", single(testSender, all)}, {"live", single(testSender, "+25701000001")},
+		{"live", single("OTHER", out)}, {"live", single("ACME", free)}, {"other", single("ACME", out)},
+		{"live", single(testSender, all)}, {"live", single(testSender, "+25701000001")},
 	} {
 		if got := w.do(c.customer, "POST", "/v1/sms", c.body); got.status != 200 {
 			t.Errorf("%s %s: %d %s", c.customer, c.body, got.status, got.body)
@@ -145,7 +152,8 @@ func TestOptOutList(t *testing.T) {
 	}
 	add(`{"phone_number":"79 12 34 01","sender":"ACME"}`, `{"added":1,"unchanged":0}`)
 	add(`{"phone_number":"+25779123401","sender":"ACME"}`, `{"added":0,"unchanged":1}`)
-	add(`{"opt_outs":[{"phone_number":"79123401","sender":"ACME"},{"phone_number":"79123402"},{"phone_number":"79123403","sender":null},{"phone_number":"79123402"}]}`, `{"added":2,"unchanged":2}`)
+	add(
+		`{"opt_outs":[{"phone_number":"79123401","sender":"ACME"},{"phone_number":"79123402"},{"phone_number":"79123403","sender":null},{"phone_number":"79123402"}]}`, `{"added":2,"unchanged":2}`)
 	add(`{"phone_number":"79123404","opt_outs":null}`, `{"added":1,"unchanged":0}`)
 	list := func(customer, query string) (numbers string, cursor string) {
 		t.Helper()
@@ -165,7 +173,8 @@ func TestOptOutList(t *testing.T) {
 		}
 		return numbers, cursor
 	}
-	for query, want := range map[string]string{"": " 3404 3403 3402 3401ACME", "sender=ACME": " 3401ACME", "phone_number=79123402": " 3402", "phone_number=79123402&sender=ACME": ""} {
+	for query, want := range map[string]string{"": " 3404 3403 3402 3401ACME", "sender=ACME": " 3401ACME",
+		"phone_number=79123402": " 3402", "phone_number=79123402&sender=ACME": ""} {
 		if got, _ := list("live", query); got != want {
 			t.Errorf("%q lists %q, want %q", query, got, want)
 		}
@@ -195,7 +204,8 @@ func TestOptOutList(t *testing.T) {
 	if got, _ := list("live", ""); got != " 3404 3403" {
 		t.Errorf("left %q", got)
 	}
-	for _, wrong := range []struct{ method, path, allow string }{{"PUT", "/v1/opt-outs", "GET, HEAD, POST"}, {"GET", "/v1/opt-outs/79123401", "DELETE"}, {"POST", "/v1/inbound", "GET, HEAD"}} {
+	for _, wrong := range []struct{ method, path, allow string }{{"PUT", "/v1/opt-outs", "GET, HEAD, POST"},
+		{"GET", "/v1/opt-outs/79123401", "DELETE"}, {"POST", "/v1/inbound", "GET, HEAD"}} {
 		if got := w.do("live", wrong.method, wrong.path, ""); got.status != 405 || got.header.Get("Allow") != wrong.allow {
 			t.Errorf("%s %s: %d, Allow %q", wrong.method, wrong.path, got.status, got.header.Get("Allow"))
 		}
@@ -212,13 +222,20 @@ func TestOptOutsRefused(t *testing.T) {
 		status int
 		want   string
 	}{
-		{`{}`, 422, `{"message":"The phone number is required.","errors":{"phone_number":["The phone number is required."]}}`},
-		{`{"phone_number":"22123401","sender":"A B"}`, 422, `{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone number must be a valid Burundi (+257) number."],"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
-		{`{"phone_number":"79123401","sender":7}`, 422, `{"message":"The sender must be 1-11 alphanumeric characters.","errors":{"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
-		{`{"opt_outs":[]}`, 422, `{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one item."]}}`},
-		{`{"opt_outs":7}`, 422, `{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one item."]}}`},
-		{`{"opt_outs":[` + items + `]}`, 422, `{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must not contain more than 500 items."]}}`},
-		{`{"opt_outs":[{"phone_number":"79123401"},{"sender":"-"},7,{"phone_number":"1"}]}`, 422, `{"message":"The given data was invalid.","errors":{
+		{`{}`, 422,
+			`{"message":"The phone number is required.","errors":{"phone_number":["The phone number is required."]}}`},
+		{`{"phone_number":"22123401","sender":"A B"}`, 422,
+			`{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone number must be a valid Burundi (+257) number."],"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
+		{`{"phone_number":"79123401","sender":7}`, 422,
+			`{"message":"The sender must be 1-11 alphanumeric characters.","errors":{"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
+		{`{"opt_outs":[]}`, 422,
+			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one item."]}}`},
+		{`{"opt_outs":7}`, 422,
+			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one item."]}}`},
+		{`{"opt_outs":[` + items + `]}`, 422,
+			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must not contain more than 500 items."]}}`},
+		{`{"opt_outs":[{"phone_number":"79123401"},{"sender":"-"},7,{"phone_number":"1"}]}`, 422,
+			`{"message":"The given data was invalid.","errors":{
 			"opt_outs.1.phone_number":["The opt_outs.1.phone_number field is required."],"opt_outs.1.sender":["The opt_outs.1.sender field must be 1-11 alphanumeric characters."],
 			"opt_outs.2.phone_number":["The opt_outs.2.phone_number field is required."],"opt_outs.3.phone_number":["The opt_outs.3.phone_number field must be a valid Burundi (+257) number."]}}`},
 		{`{"phone_number":"79123401","sender":"UNKNOWN"}`, 400, messageJSON("Sender not found.")},
@@ -232,9 +249,13 @@ func TestOptOutsRefused(t *testing.T) {
 		sameJSON(t, got.body, c.want)
 	}
 	for path, want := range map[string]string{
-		"/v1/opt-outs?sender=A-B": "The sender must be 1-11 alphanumeric characters.", "/v1/opt-outs?phone_number=1": "The phone number must be a valid Burundi (+257) number.",
-		"/v1/opt-outs?limit=0": "The limit must be between 1 and 100.", "/v1/opt-outs?cursor=x": "The cursor is not valid.", "/v1/opt-outs?number=1": "The number parameter is not known.",
-		"/v1/inbound?from=x": "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "/v1/inbound?status=sent": "The status parameter is not known.",
+		"/v1/opt-outs?sender=A-B":     "The sender must be 1-11 alphanumeric characters.",
+		"/v1/opt-outs?phone_number=1": "The phone number must be a valid Burundi (+257) number.",
+		"/v1/opt-outs?limit=0":        "The limit must be between 1 and 100.",
+		"/v1/opt-outs?cursor=x":       "The cursor is not valid.",
+		"/v1/opt-outs?number=1":       "The number parameter is not known.",
+		"/v1/inbound?from=x":          "The from must be a date and time such as 2026-03-01T10:00:00+02:00.",
+		"/v1/inbound?status=sent":     "The status parameter is not known.",
 	} {
 		if got := w.do("live", "GET", path, ""); got.status != 422 || !strings.Contains(got.body, want) {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
@@ -260,24 +281,29 @@ func TestInboundList(t *testing.T) {
 		if i == 4 {
 			body = nil
 		}
-		id, err := w.deps.Handsets.Insert(t.Context(), handsets.Message{CompanyID: w.company["live"], At: start.Add(time.Duration(i) * time.Hour), Carrier: "lumitel",
-			From: fmt.Sprint("+2577912340", i%2), To: "8080", Body: body, Parts: 1})
+		id, err := w.deps.Handsets.Insert(t.Context(),
+			handsets.Message{CompanyID: w.company["live"], At: start.Add(time.Duration(i) * time.Hour), Carrier: "lumitel",
+				From: fmt.Sprint("+2577912340", i%2), To: "8080", Body: body, Parts: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, id)
 	}
 	view := func(i int, message string) string {
-		return fmt.Sprintf(`{"inbound_id":%d,"from":"+2577912340%d","to":"8080","message":%s,"received_at":"TIME"}`, ids[i], i%2, message)
+		return fmt.Sprintf(`{"inbound_id":%d,"from":"+2577912340%d","to":"8080","message":%s,"received_at":"TIME"}`, ids[i],
+			i%2, message)
 	}
 	page := func(cursor string, views ...string) string {
 		return `{"data":[` + strings.Join(views, ",") + `],"next_cursor":` + cursor + `}`
 	}
-	w.gets("live", "/v1/inbound", 200, page("null", view(4, "null"), view(3, `"m3"`), view(2, `"m2"`), view(1, `"m1"`), view(0, `"m0"`)))
+	w.gets("live", "/v1/inbound", 200, page("null", view(4, "null"), view(3, `"m3"`), view(2, `"m2"`), view(1, `"m1"`),
+		view(0, `"m0"`)))
 	w.gets("live", "/v1/inbound?phone_number=79123401", 200, page("null", view(3, `"m3"`), view(1, `"m1"`)))
 	w.gets("live", "/v1/inbound?phone_number=%2B32479000001", 200, page("null"))
-	w.gets("live", "/v1/inbound?phone_number=12", 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."))
-	w.gets("live", "/v1/inbound?from=2026-03-01T10:00:00%2B01:00&to=2026-03-01T11:00:00Z", 200, page("null", view(2, `"m2"`), view(1, `"m1"`)))
+	w.gets("live", "/v1/inbound?phone_number=12", 422,
+		failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."))
+	w.gets("live", "/v1/inbound?from=2026-03-01T10:00:00%2B01:00&to=2026-03-01T11:00:00Z", 200,
+		page("null", view(2, `"m2"`), view(1, `"m1"`)))
 	w.gets("other", "/v1/inbound", 200, page("null"))
 	w.gets("live", fmt.Sprint("/v1/inbound/", ids[2]), 200, view(2, `"m2"`))
 	w.gets("other", fmt.Sprint("/v1/inbound/", ids[2]), 404, messageJSON("Not found."))
@@ -286,7 +312,8 @@ func TestInboundList(t *testing.T) {
 	}
 	for _, id := range []int64{1 << 40, ids[4]} { // unknown, and another company's
 		cursor := cursorOf(inboundList, id)
-		w.gets(map[bool]string{true: "other", false: "live"}[id == ids[4]], "/v1/inbound?cursor="+cursor, 422, failsFirst("cursor", "The cursor is not valid."))
+		w.gets(map[bool]string{true: "other", false: "live"}[id == ids[4]], "/v1/inbound?cursor="+cursor, 422,
+			failsFirst("cursor", "The cursor is not valid."))
 	}
 	var seen string
 	all, _ := walk[struct {

@@ -28,7 +28,8 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 	reused := messageJSON("The idempotency key was already used with a different request.")
-	for name, other := range map[string]string{"another text": single("79123456", "ACME", "twice"), "other bytes": body + " "} {
+	for name, other := range map[string]string{"another text": single("79123456", "ACME", "twice"), "other bytes": body +
+		" "} {
 		got := w.do("live", "POST", "/v1/sms", other, keyHeader, "k1")
 		if got.status != 422 {
 			t.Errorf("%s: %d", name, got.status)
@@ -36,7 +37,8 @@ func TestIdempotencyKey(t *testing.T) {
 		sameJSON(t, got.body, reused)
 	}
 	// The same body sent to another endpoint is another request.
-	both := `{"phone_number":"79123456","sender":"ACME","message":"x","messages":[{"phone_number":"79123456","message":"x"}]}`
+	both :=
+		`{"phone_number":"79123456","sender":"ACME","message":"x","messages":[{"phone_number":"79123456","message":"x"}]}`
 	if got := w.do("live", "POST", "/v1/sms", both, keyHeader, "k2"); got.status != 200 {
 		t.Errorf("k2: %d %s", got.status, got.body)
 	}
@@ -183,7 +185,9 @@ func TestIdempotencyKeyInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = first.Rollback(context.Background()) }()
-	if _, err := first.Exec(t.Context(), `INSERT INTO idempotency_keys (user_id, key, request) VALUES ($1, 'held', '\x01')`, w.users["live"]); err != nil {
+	if _,
+		err := first.Exec(t.Context(), `INSERT INTO idempotency_keys (user_id, key, request) VALUES ($1, 'held', '\x01')`,
+		w.users["live"]); err != nil {
 		t.Fatal(err)
 	}
 	body := single("79123456", "ACME", "x")
@@ -195,7 +199,8 @@ func TestIdempotencyKeyInUse(t *testing.T) {
 	if err := first.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.do("live", "POST", "/v1/sms", body, keyHeader, "held"); got.status != 200 || got.header.Get("Idempotent-Replayed") != "" {
+	if got := w.do("live", "POST", "/v1/sms", body, keyHeader, "held"); got.status != 200 ||
+		got.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("afterwards: %d %s", got.status, got.body)
 	}
 	if got, want := w.recorded(), [4]int64{1, 0, 1, 1}; got != want {

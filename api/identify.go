@@ -39,7 +39,8 @@ func isRequestID(text string) bool {
 	}
 	for i := range len(text) {
 		b := text[i]
-		if (b < '0' || b > '9') && (b < 'A' || b > 'Z') && (b < 'a' || b > 'z') && !strings.ContainsRune("-_.:=/+@", rune(b)) {
+		if (b < '0' || b > '9') && (b < 'A' || b > 'Z') && (b < 'a' || b > 'z') &&
+			!strings.ContainsRune("-_.:=/+@", rune(b)) {
 			return false
 		}
 	}

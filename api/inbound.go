@@ -25,7 +25,8 @@ func viewOfInbound(m *handsets.Message) inboundView {
 // listInbound is GET /v1/inbound.
 func (a *API) listInbound(c *gin.Context) (page[inboundView], error) {
 	q := readQuery(c, inboundList)
-	filter := handsets.Filter{Senders: a.inboundNumbers(q), From: q.instant("from", fromInvalid), To: q.instant("to", toInvalid)}
+	filter := handsets.Filter{Senders: a.inboundNumbers(q), From: q.instant("from", fromInvalid),
+		To: q.instant("to", toInvalid)}
 	if err := q.page(); err != nil {
 		return page[inboundView]{}, err
 	}

@@ -15,7 +15,8 @@ import (
 // allocate every value.
 type value string
 
-// parse checks that a body in UTF-8 is exactly one JSON value (RFC 8259), with every escaped surrogate in a pair: a single surrogate is not a character and could not be sent. A byte order mark may stand before it.
+// parse checks that a body in UTF-8 is exactly one JSON value (RFC 8259), with every escaped surrogate in a pair: a
+// single surrogate is not a character and could not be sent. A byte order mark may stand before it.
 func parse(body string) (value, bool) {
 	body = strings.TrimPrefix(body, "\ufeff")
 	if body == "" || !json.Valid(bytesOf(body)) || !paired(body) {

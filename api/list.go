@@ -87,8 +87,9 @@ const (
 	acceptedAfter = 5 * time.Second  // a look-up waits for the standby
 )
 
-// accepted returns the messages that may be listed. After the refusal outcome_unknown a client learns from the list whether
-// its send was accepted, so a message of the last minutes that has not got further is listed only when the standby has it.
+// accepted returns the messages that may be listed. After the refusal outcome_unknown a client learns from the list
+// whether its send was accepted, so a message of the last minutes that has not got further is listed only when the
+// standby has it.
 func (a *API) accepted(ctx context.Context, rows []lookup.Record) ([]lookup.Record, error) {
 	young := postgres.Now().Add(-doubtFor)
 	inDoubt := func(r *lookup.Record) bool { return r.Status == sms.Pending && r.CreatedAt.After(young) }

@@ -19,8 +19,10 @@ func TestBearerForms(t *testing.T) {
 	token := w.tokens["live"]
 	for text, status := range map[string]int{
 		"Bearer " + token: 200, "bearer " + token: 200, "BEARER  " + token + " ": 200,
-		"": 401, "Bearer": 401, "Bearer ": 401, token: 401, "Basic " + token: 401, "Bearer " + token + "x": 401, "Bearer x" + token: 401,
-		"Bearer " + token[:len(token)-1] + "~": 401, "Bearer 1|": 401, "Bearer |": 401, "Bearer 999999|" + strings.Repeat("a", 40): 401,
+		"": 401, "Bearer": 401, "Bearer ": 401, token: 401, "Basic " + token: 401, "Bearer " + token + "x": 401,
+		"Bearer x" + token:                     401,
+		"Bearer " + token[:len(token)-1] + "~": 401, "Bearer 1|": 401, "Bearer |": 401, "Bearer 999999|" +
+			strings.Repeat("a", 40): 401,
 		"Bearer 99999999999999999999|" + strings.Repeat("a", 40): 401,
 	} {
 		got := w.do("", "GET", "/v1/balance", "", "Authorization", text)
@@ -90,7 +92,8 @@ func TestRealIPHeaderIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, forwarded := range []string{"", "203.0.113.9:40112", "203.0.113.9", "192.0.2.1, 203.0.113.9"} {
-		got := w.do("", "GET", "/v1/balance", "", "Authorization", "Bearer "+token, "X-Forwarded-For", forwarded, "X-Real-IP", "192.0.2.1")
+		got := w.do("", "GET", "/v1/balance", "", "Authorization", "Bearer "+token, "X-Forwarded-For", forwarded, "X-Real-IP",
+			"192.0.2.1")
 		if got.status != 403 {
 			t.Errorf("%q: %d %s", forwarded, got.status, got.body)
 		}
@@ -159,7 +162,8 @@ func TestWrongTokensTakeEquallyLong(t *testing.T) {
 	for range 3 {
 		for _, id := range []string{known, "987654321"} {
 			start := time.Now()
-			if got := w.do("", "GET", "/v1/balance", "", "Authorization", "Bearer "+id+"|"+strings.Repeat("a", 40)); got.status != 401 {
+			if got := w.do("", "GET", "/v1/balance", "", "Authorization", "Bearer "+id+"|"+
+				strings.Repeat("a", 40)); got.status != 401 {
 				t.Fatal(got.status)
 			}
 			if took := time.Since(start); took < refusalDelay {
@@ -185,7 +189,8 @@ func TestTokenLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	const noSend, noRead = "The API token does not have the scope send.", "The API token does not have the scope read."
-	sends, reads, bound := token(accounts.TokenLimits{Scopes: []string{accounts.ScopeSend}}), token(accounts.TokenLimits{Scopes: []string{accounts.ScopeRead}}),
+	sends, reads, bound := token(accounts.TokenLimits{Scopes: []string{accounts.ScopeSend}}),
+		token(accounts.TokenLimits{Scopes: []string{accounts.ScopeRead}}),
 		token(accounts.TokenLimits{Networks: networks})
 	for _, c := range []struct {
 		token, method, path, from string

@@ -29,7 +29,8 @@ func TestLookupsAreLimited(t *testing.T) {
 	}
 	w.sender("sender", "ACME", "BI", true)
 	w.credits("sender", 1000)
-	pool, err := postgres.Open(t.Context(), w.pool.Config().ConnString(), postgres.Options{MaxConns: 1, StatementTimeout: 4 * time.Second})
+	pool, err := postgres.Open(t.Context(), w.pool.Config().ConnString(),
+		postgres.Options{MaxConns: 1, StatementTimeout: 4 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,8 @@ func TestLookupsAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE segments IN ACCESS EXCLUSIVE MODE`); err != nil {
+	if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE segments IN ACCESS EXCLUSIVE
+		MODE`); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
@@ -97,8 +99,10 @@ func TestLookupsAreLimited(t *testing.T) {
 		{"another user's", third, http.StatusServiceUnavailable, `{"message":"Service unavailable."}`},
 		{"the first", first, http.StatusServiceUnavailable, `{"message":"Service unavailable."}`},
 	} {
-		if answer := <-c.answers; answer.Code != c.code || answer.Body.String() != c.text || answer.Header().Get("Retry-After") == "" {
-			t.Errorf("%s: %d %s, Retry-After %q; want %d %s", c.whose, answer.Code, answer.Body, answer.Header().Get("Retry-After"), c.code, c.text)
+		if answer := <-c.answers; answer.Code != c.code || answer.Body.String() != c.text ||
+			answer.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s, Retry-After %q; want %d %s", c.whose, answer.Code, answer.Body,
+				answer.Header().Get("Retry-After"), c.code, c.text)
 		}
 	}
 	all.Wait()
@@ -108,7 +112,8 @@ func TestLookupsAreLimited(t *testing.T) {
 	for _, name := range []string{"other", "greedy"} {
 		answer := do(name, "GET", "/v1/sms", "")
 		// A user's slot is free again some time after a slow look-up.
-		for deadline := time.Now().Add(10 * time.Second); answer.Code == http.StatusTooManyRequests && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(10 * time.Second); answer.Code == http.StatusTooManyRequests &&
+			time.Now().Before(deadline); {
 			answer = do(name, "GET", "/v1/sms", "")
 		}
 		if answer.Code != http.StatusOK {
@@ -168,14 +173,17 @@ func TestSlowBodiesTakeNoSlot(t *testing.T) {
 	for _, name := range []string{"dripper", "other"} {
 		w.customer(name, &companies.NewCompany{Approved: true})
 	}
-	for _, start := range []string{"POST /v1/opt-outs", "PUT /v1/test-number", "POST /v1/test-number/verify", "POST /v1/sms/preview"} {
+	for _, start := range []string{"POST /v1/opt-outs", "PUT /v1/test-number", "POST /v1/test-number/verify",
+		"POST /v1/sms/preview"} {
 		var dripping []net.Conn
 		for range 2 {
 			conn := w.dial()
 			dripping = append(dripping, conn)
-			_, _ = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n",
+			_, _ = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer "+
+				"%s\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n",
 				start, w.tokens["dripper"])
-			if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") { // now the body is read
+			if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") {
+				// now the body is read
 				t.Fatalf("%s: %q, %v", start, line, err)
 			}
 		}
@@ -229,7 +237,8 @@ func TestCodesOfOneUserTakeFewConnections(t *testing.T) {
 	for range 2*perUser - 2 {
 		select {
 		case answer := <-answers:
-			if code := answer.Header().Get("X-Error-Code"); answer.Code != http.StatusTooManyRequests || code != "too_many_lookups" {
+			if code := answer.Header().Get("X-Error-Code"); answer.Code != http.StatusTooManyRequests ||
+				code != "too_many_lookups" {
 				t.Errorf("answered %d, %s", answer.Code, code)
 			}
 		case <-time.After(20 * time.Second):

@@ -59,13 +59,17 @@ func TestGetMessage(t *testing.T) {
 		sameJSON(t, got.body, view)
 	}
 	at := time.Date(2026, 3, 1, 8, 0, 2, 480_000_000, time.UTC)
-	w.exec(`UPDATE messages SET status = 2, failed_at = $1, failure_reason = 'UNDELIV 027', created_at = $1::timestamptz - interval '3 s'`, at)
+	w.exec(`UPDATE messages SET status = 2, failed_at = $1, failure_reason = 'UNDELIV 027',
+		created_at = $1::timestamptz - interval '3 s'`, at)
 	w.exec(`DELETE FROM outbox`)
-	w.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, error, receipt_at)
+	w.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, error,
+		receipt_at)
 		VALUES (1, 1, 1, 'leo', 'leo-1', 'abc', $1::timestamptz - interval '1 s', 2, 'UNDELIV', '027', $1)`, at)
 	got := w.do("live", "GET", "/v1/sms/"+id, "")
-	want := strings.NewReplacer(`"pending"`, `"failed"`, `"failure_reason":null`, `"failure_reason":"UNDELIV 027"`, `"failed_at":null`, `"failed_at":"TIME"`,
-		`"timeline":[{"at":"TIME","event":"accepted","detail":null}]`, `"timeline":[{"at":"TIME","event":"accepted","detail":null},
+	want := strings.NewReplacer(`"pending"`, `"failed"`, `"failure_reason":null`, `"failure_reason":"UNDELIV 027"`,
+		`"failed_at":null`, `"failed_at":"TIME"`,
+		`"timeline":[{"at":"TIME","event":"accepted","detail":null}]`,
+		`"timeline":[{"at":"TIME","event":"accepted","detail":null},
 		{"at":"TIME","event":"submitted","detail":"segment 1 of 1 by leo-1"},{"at":"TIME","event":"receipt","detail":"segment 1: UNDELIV"},
 		{"at":"TIME","event":"failed","detail":"UNDELIV 027"}]`).Replace(view)
 	sameJSON(t, got.body, want)
@@ -82,7 +86,8 @@ func TestTenancy(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()
 	id := w.sent("live", single("79123456", "ACME", "x"))
 	batch := w.sentBatch("live", bulk("ACME", item("79123456", "x")))
-	for _, path := range []string{"/v1/sms/" + id, "/v1/sms/batches/" + batch, "/v1/sms/" + batch, "/v1/sms/batches/" + id, "/v1/sms/1", "/v1/sms/nope",
+	for _, path := range []string{"/v1/sms/" + id, "/v1/sms/batches/" + batch, "/v1/sms/" + batch, "/v1/sms/batches/" + id,
+		"/v1/sms/1", "/v1/sms/nope",
 		"/v1/sms/batches/nope", "/v1/sms/01JNA2K3M4N5P6Q7R8S9T0V1W2", "/v1/sms/81JNA2K3M4N5P6Q7R8S9T0V1W2"} {
 		w.gets("other", path, 404, messageJSON("Not found."))
 	}
@@ -114,7 +119,8 @@ func TestBatchState(t *testing.T) {
 	id := w.sentBatch("live", with(batch, "send_at", in(time.Hour)))
 	is := func(want string) {
 		t.Helper()
-		if got := w.do("live", "GET", "/v1/sms/batches/"+id, "").body; !strings.Contains(got, `"status":"queued"`) || !strings.Contains(got, `"state":"`+want+`"`) {
+		if got := w.do("live", "GET", "/v1/sms/batches/"+id, "").body; !strings.Contains(got, `"status":"queued"`) ||
+			!strings.Contains(got, `"state":"`+want+`"`) {
 			t.Errorf("want %s: %s", want, got)
 		}
 	}
@@ -202,11 +208,13 @@ func TestListMessages(t *testing.T) {
 		pages       int
 	}{
 		{"", "kjihgfedcba", 1}, {"limit=4", "kjihgfedcba", 3}, {"limit=11", "kjihgfedcba", 1}, {"limit=1", "kjihgfedcba", 11},
-		{"status=sent", "kdb", 1}, {"status=sent&limit=2", "kdb", 2}, {"status=failed", "", 1}, {"status=pending&limit=8", "jihgfeca", 1},
+		{"status=sent", "kdb", 1}, {"status=sent&limit=2", "kdb", 2}, {"status=failed", "", 1},
+		{"status=pending&limit=8", "jihgfeca", 1},
 		{"phone_number=61+23+45+67", "k", 1}, {"phone_number=%2B25761234567", "k", 1}, {"phone_number=79123457", "", 1},
 		{"batch_id=" + strings.ToLower(batch), "jihgfedcba", 1}, {"batch_id=" + batch + "&limit=3&status=sent", "db", 1},
 		{"batch_id=" + batch + "&limit=5", "jihgfedcba", 2}, {"batch_id=01JNA2K3M4N5P6Q7R8S9T0V1W2", "", 1},
-		{"from=2026-03-10T00:00:00%2B02:00", "kji", 1}, {"from=2026-03-10T00:00:00+02:00", "kji", 1}, {"to=2026-03-04T00:00:00%2B02:00", "ba", 1},
+		{"from=2026-03-10T00:00:00%2B02:00", "kji", 1}, {"from=2026-03-10T00:00:00+02:00", "kji", 1},
+		{"to=2026-03-04T00:00:00%2B02:00", "ba", 1},
 		{"from=2026-03-03&to=2026-03-05T00:00:00Z", "dc", 1}, {"from=2027-01-01", "", 1}, {"to=2020-01-01", "", 1},
 		{"limit=&cursor=", "kjihgfedcba", 1}, {"from=2026-03-03t00:00:00z&to=2026-03-05T00:00:00z", "dc", 1},
 	} {
@@ -225,17 +233,21 @@ func TestListMessages(t *testing.T) {
 	w.t = t
 	const time = " must be a date and time such as 2026-03-01T10:00:00+02:00."
 	for query, want := range map[string]string{
-		"status=&batch_id=": failsFirst("batch_id", "The batch_id parameter must not be empty.", "status", "The status parameter must not be empty."),
+		"status=&batch_id=": failsFirst("batch_id", "The batch_id parameter must not be empty.", "status",
+			"The status parameter must not be empty."),
 		"client_reference=": failsFirst("client_reference", "The client_reference parameter must not be empty."),
 		"phone_number=":     failsFirst("phone_number", "The phone_number parameter must not be empty."),
-		"from=&to=":         failsFirst("from", "The from parameter must not be empty.", "to", "The to parameter must not be empty."),
-		"status=queued":     failsFirst("status", "The status must be pending, sent or failed."),
-		"batch_id=1":        failsFirst("batch_id", "The batch_id must be a ULID."),
+		"from=&to=": failsFirst("from", "The from parameter must not be empty.", "to",
+			"The to parameter must not be empty."),
+		"status=queued": failsFirst("status", "The status must be pending, sent or failed."),
+		"batch_id=1":    failsFirst("batch_id", "The batch_id must be a ULID."),
 		"phone_number=1&limit=x": failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number.",
 			"limit", "The limit must be between 1 and 100."),
 		"from=yesterday": failsFirst("from", "The from"+time), "to=2026-13-01": failsFirst("to", "The to"+time),
-		"limit=0": failsFirst("limit", "The limit must be between 1 and 100."), "limit=101": failsFirst("limit", "The limit must be between 1 and 100."),
-		"cursor=abc": failsFirst("cursor", "The cursor is not valid."), "cursor=AAAAAAAAAAEAAAAA": failsFirst("cursor", "The cursor is not valid."),
+		"limit=0":                 failsFirst("limit", "The limit must be between 1 and 100."),
+		"limit=101":               failsFirst("limit", "The limit must be between 1 and 100."),
+		"cursor=abc":              failsFirst("cursor", "The cursor is not valid."),
+		"cursor=AAAAAAAAAAEAAAAA": failsFirst("cursor", "The cursor is not valid."),
 		"status=sent&cursor=" + cursorOf(messageList, 5): failsFirst("cursor", "The cursor is not valid."),
 	} {
 		w.gets("live", "/v1/sms?"+query, 422, want)

@@ -46,8 +46,10 @@ func viewOf(r lookup.Record, j lookup.History) messageView {
 	view := messageView{
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, Status: r.Status.String(), To: string(r.Number), Sender: r.Sender,
 		Message: r.Body, Encoding: r.Encoding.String(), Segments: r.Segments, Test: r.Test, Carrier: r.Carrier,
-		FailureReason: orNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: timestampOrNull(r.SentAt), FailedAt: timestampOrNull(r.FailedAt),
-		ClientReference: r.Reference, CostCenter: r.CostCenter, SendAt: timestampOrNull(r.SendAt), ExpireAt: timestampOrNull(r.ExpireAt),
+		FailureReason: orNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: timestampOrNull(r.SentAt),
+		FailedAt:        timestampOrNull(r.FailedAt),
+		ClientReference: r.Reference, CostCenter: r.CostCenter, SendAt: timestampOrNull(r.SendAt),
+		ExpireAt: timestampOrNull(r.ExpireAt),
 	}
 	for _, m := range lookup.Timeline(r, j) {
 		view.Timeline = append(view.Timeline, moment{At: precise(m.At), Event: m.Event, Detail: orNull(m.Detail)})

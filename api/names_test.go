@@ -20,10 +20,12 @@ func TestMessageIsFoundByEitherID(t *testing.T) {
 	id := w.sent("live", single("79123456", "ACME", "Bonjour"))
 	w.recordEvents("live", 1)
 	for _, name := range []string{id, strings.ToLower(id), "1"} {
-		if got := w.do("live", "GET", "/v1/sms/"+name, ""); got.status != 200 || !strings.Contains(got.body, `"id":"`+id+`","message_id":1,`) {
+		if got := w.do("live", "GET", "/v1/sms/"+name, ""); got.status != 200 ||
+			!strings.Contains(got.body, `"id":"`+id+`","message_id":1,`) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
-		if got := w.do("live", "GET", "/v1/webhook-deliveries?message_id="+name, ""); got.status != 200 || !strings.Contains(got.body, `"message_id":1,`) {
+		if got := w.do("live", "GET", "/v1/webhook-deliveries?message_id="+name, ""); got.status != 200 ||
+			!strings.Contains(got.body, `"message_id":1,`) {
 			t.Errorf("deliveries of %s: %d %s", name, got.status, got.body)
 		}
 		if got := w.do("other", "GET", "/v1/sms/"+name, ""); got.status != 404 {
@@ -32,11 +34,13 @@ func TestMessageIsFoundByEitherID(t *testing.T) {
 		w.gets("other", "/v1/webhook-deliveries?message_id="+name, 200, `{"data":[],"next_cursor":null}`)
 	}
 	for _, name := range []string{"0", "-1", "+1", "2", "1.0", "9223372036854775808", "01JNA2K3M4N5P6Q7R8S9T0V1W2"} {
-		if got := w.do("live", "GET", "/v1/sms/"+url.PathEscape(name), ""); got.status != 404 || got.header.Get("X-Error-Code") != "not_found" {
+		if got := w.do("live", "GET", "/v1/sms/"+url.PathEscape(name), ""); got.status != 404 ||
+			got.header.Get("X-Error-Code") != "not_found" {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
-	w.gets("live", "/v1/webhook-deliveries?message_id=one", 422, failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."))
+	w.gets("live", "/v1/webhook-deliveries?message_id=one", 422,
+		failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."))
 }
 
 // The messages of a batch, page by page, with both ids.
@@ -95,7 +99,8 @@ func TestUnknownParameters(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()
 	id, batch := w.sent("live", single("79123456", "ACME", "x")), w.sentBatch("live", bulk("ACME", item("79123456", "x")))
 	w.recordEvents("live", 1)
-	for _, path := range []string{"/v1/sms", "/v1/sms/" + id, "/v1/sms/1", "/v1/sms/batches/" + batch, "/v1/batches/" + batch + "/messages", "/v1/balance",
+	for _, path := range []string{"/v1/sms", "/v1/sms/" + id, "/v1/sms/1", "/v1/sms/batches/" + batch, "/v1/batches/" +
+		batch + "/messages", "/v1/balance",
 		"/v1/test-number", "/v1/webhook-deliveries", "/v1/webhook-deliveries/8"} {
 		if got := w.do("live", "GET", path, ""); got.status != 200 {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
@@ -107,8 +112,9 @@ func TestUnknownParameters(t *testing.T) {
 		sameJSON(t, got.body, failsFirst("statsu", "The statsu parameter is not known."))
 		w.gets("live", path+"?a=%zz", 422, failsFirst("query", "The query string is not valid."))
 	}
-	w.gets("live", "/v1/sms?message_id=1&limit=0&b=", 422, fails("The b parameter is not known.", "b", "The b parameter is not known.",
-		"message_id", "The message_id parameter is not known.", "limit", "The limit must be between 1 and 100."))
+	w.gets("live", "/v1/sms?message_id=1&limit=0&b=", 422,
+		fails("The b parameter is not known.", "b", "The b parameter is not known.",
+			"message_id", "The message_id parameter is not known.", "limit", "The limit must be between 1 and 100."))
 	// Sends ignore parameters.
 	if got := w.do("live", "POST", "/v1/sms?statsu=sent", single("79123456", "ACME", "x")); got.status != 200 {
 		t.Errorf("a send with a parameter: %d %s", got.status, got.body)
@@ -149,7 +155,8 @@ func TestPreferMessageID(t *testing.T) {
 			if !strings.Contains(look.body, fmt.Sprint(answer["id"])) {
 				t.Errorf("%v: the number is %v: %s", c.headers, number, look.body)
 			}
-			if before, _, _ := strings.Cut(got.body, `,"message_id"`); !strings.HasSuffix(before, `"message":"Message queued for delivery."`) {
+			if before, _, _ := strings.Cut(got.body, `,"message_id"`); !strings.HasSuffix(
+				before, `"message":"Message queued for delivery."`) {
 				t.Errorf("the rest is not as ever: %s", got.body)
 			}
 		} else if len(answer) != 7 {
@@ -184,7 +191,8 @@ func TestRequestID(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
 	handler := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w := newWorld(t, worldOptions{Options: Options{Log: handler}, Intake: func(o *intake.Options) { o.Log = handler }}).settle()
+	w := newWorld(t, worldOptions{Options: Options{Log: handler},
+		Intake: func(o *intake.Options) { o.Log = handler }}).settle()
 	for _, path := range []string{"/docs", "/docs/style.css", "/v1/openapi.json", "/nowhere", "/v1/balance"} {
 		got := w.do("", "GET", path, "", "X-Request-Id", "my-own.name:1=2/3+4@5_6")
 		if id := got.header.Get("X-Request-Id"); id != "my-own.name:1=2/3+4@5_6" {
@@ -197,7 +205,8 @@ func TestRequestID(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", strings.Repeat("a", 129), "two words", "é", "a;b", `a"b`, "<script>", "%0a"} {
-		if got := w.do("live", "GET", "/v1/balance", "", "X-Request-Id", id).header.Get("X-Request-Id"); got == id || !anyULID.MatchString(got) {
+		if got := w.do("live", "GET", "/v1/balance", "", "X-Request-Id", id).header.Get("X-Request-Id"); got == id ||
+			!anyULID.MatchString(got) {
 			t.Errorf("%q became %q", id, got)
 		}
 	}
@@ -207,7 +216,8 @@ func TestRequestID(t *testing.T) {
 	if got := w.do("live", "GET", "/v1/balance", "", "X-Request-Id", "of-an-outage"); got.status != 503 {
 		t.Fatalf("without a database: %d", got.status)
 	}
-	for _, want := range []string{`msg="message accepted"`, `request_id=of-a-send`, `request_id=of-a-refusal method=POST route=/v1/sms status=400 code=sender_not_found`,
+	for _, want := range []string{`msg="message accepted"`, `request_id=of-a-send`,
+		`request_id=of-a-refusal method=POST route=/v1/sms status=400 code=sender_not_found`,
 		`event=request_failed`, `request_id=of-an-outage`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%s is not in the log:\n%s", want, log)

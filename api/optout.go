@@ -39,7 +39,8 @@ func (a *API) listOptOuts(c *gin.Context) (page[optOutView], error) {
 	}
 	rows, next, err := a.Handsets.OptOuts(c.Request.Context(), companyID(c), filter, q.before, q.limit)
 	return pageOf(q, rows, next, err, func(e *handsets.OptOut) optOutView {
-		return optOutView{PhoneNumber: string(e.Number), Sender: orNull(e.Sender), Source: string(e.Source), CreatedAt: timestamp(e.CreatedAt)}
+		return optOutView{PhoneNumber: string(e.Number), Sender: orNull(e.Sender), Source: string(e.Source),
+			CreatedAt: timestamp(e.CreatedAt)}
 	})
 }
 
@@ -116,11 +117,13 @@ func ownsSenders(company *accounts.Company, entries []handsets.OptOut) bool {
 // readOptOuts reads phone_number and sender, or the list opt_outs of such objects.
 func (a *API) readOptOuts(f fields) (entries []handsets.OptOut, p problems) {
 	if f.optOuts.isNull() {
-		return []handsets.OptOut{{Source: handsets.ByAPI, Number: p.number(a.opts.Plan, f.phoneNumber, numberRequired, numberInvalid),
+		return []handsets.OptOut{{Source: handsets.ByAPI, Number: p.number(a.opts.Plan, f.phoneNumber, numberRequired,
+			numberInvalid),
 			Sender: p.sender(f.sender, nil, senderInvalid)}}, p
 	}
 	return readList(&p, f.optOuts, optOutsEmpty, optOutsMany, func(item *fields) handsets.OptOut {
-		return handsets.OptOut{Source: handsets.ByAPI, Number: p.number(a.opts.Plan, item.phoneNumber, ofOptOuts.numberRequired, ofOptOuts.numberInvalid),
+		return handsets.OptOut{Source: handsets.ByAPI,
+			Number: p.number(a.opts.Plan, item.phoneNumber, ofOptOuts.numberRequired, ofOptOuts.numberInvalid),
 			Sender: p.sender(item.sender, nil, optOutSenderInvalid)}
 	}), p
 }

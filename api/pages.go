@@ -40,17 +40,20 @@ const documentedTestSender = "INTUMWATEST"
 const tokenExample = "1|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 // assets are the files of the reference page.
-var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8", "page.js": "text/javascript; charset=utf-8",
+var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8",
+	"page.js": "text/javascript; charset=utf-8",
 	"copy.js": "text/javascript; charset=utf-8"}
 
-// otherPages are the pages under /docs, by name: what each status means and costs, the guide to the dashboard, and the SMPP server.
+// otherPages are the pages under /docs, by name: what each status means and costs, the guide to the dashboard, and the
+// SMPP server.
 var otherPages = []string{"statuses", "guide", "smpp"}
 
 // pages are the documents that describe the API.
 type pages struct {
 	openAPIDocument func() []byte
 	editions        map[string]func() (*edition, error) // the first reader's request makes it
-	own             *strings.Replacer                   // replaces the documented test sender and schedule by this installation's
+	// replaces the documented test sender and schedule by this installation's
+	own *strings.Replacer
 }
 
 // edition is the reference in one language.
@@ -134,7 +137,8 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	}
 	c := &e.content
 	c.Outcomes = outcomeRows(o.Refund, language)
-	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard, c.Notice = o.TestSender, o.TestQuota, o.Replacements, rateLimit, o.DashboardURL, o.DocsNotice
+	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard, c.Notice = o.TestSender, o.TestQuota, o.Replacements,
+		rateLimit, o.DashboardURL, o.DocsNotice
 	c.TemplateExample = `{
   "sender": "ACME",
   "template": "Bonjour {{name}}, votre code est {{ code }}.",
@@ -165,11 +169,13 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 		if !anchors[r.code] { // the first refusal with the code
 			anchor, anchors[r.code] = "error-"+r.code, true
 		}
-		c.Errors = append(c.Errors, row{r.status, r.code, anchor, p.own.Replace(r.text), r.cause.of(language), r.fix.of(language), r.retry.words().of(language)})
+		c.Errors = append(c.Errors, row{r.status, r.code, anchor, p.own.Replace(r.text), r.cause.of(language),
+			r.fix.of(language), r.retry.words().of(language)})
 	}
 	c.Invalid = invalidExample()
 	c.Stop, c.Start, c.Validity = o.StopWords, o.StartWords, o.Validity.Hours()
-	c.Pauses, c.Timeout = pauses(o.RetryDelays, map[string]string{"en": " and ", "fr": " et "}[language]), pause(o.WebhookTimeout)
+	c.Pauses, c.Timeout = pauses(o.RetryDelays, map[string]string{"en": " and ", "fr": " et "}[language]),
+		pause(o.WebhookTimeout)
 	if c.SMPP, err = smppPageOf(o.SMPP, language); err != nil {
 		return nil, err
 	}
@@ -185,7 +191,8 @@ func invalidExample() string {
 	p.add(itemMessageLong)
 	var body bytes.Buffer
 	_ = json.Indent(&body, intake.Encode(invalidView{textInvalid, p}), "", "  ") // it was just encoded
-	return "HTTP/1.1 422 " + http.StatusText(http.StatusUnprocessableEntity) + "\nX-Error-Code: " + p.code + "\n\n" + body.String()
+	return "HTTP/1.1 422 " + http.StatusText(http.StatusUnprocessableEntity) + "\nX-Error-Code: " + p.code + "\n\n" +
+		body.String()
 }
 
 // frenchSpaces puts non-breaking spaces before French punctuation.
@@ -199,7 +206,8 @@ func (w words) of(language string) string {
 	return w.en
 }
 
-var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go", "java": "Java", "cs": ".NET"}
+var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go",
+	"java": "Java", "cs": ".NET"}
 
 func (p *pages) samples(group string, extensions ...string) (all []sample, err error) {
 	for _, extension := range extensions {
@@ -220,7 +228,8 @@ func (p *pages) steps(language, baseURL string) (steps []step) {
 		name = "docs/quickstart." + language + ".txt"
 	}
 	text, _ := docsFiles.ReadFile(name) // embedded
-	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample).Replace(p.own.Replace(string(text)))
+	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample).Replace(
+		p.own.Replace(string(text)))
 	for part := range strings.SplitSeq(strings.TrimSpace(filled), "\n\n") {
 		title, rest, _ := strings.Cut(strings.TrimPrefix(part, "# "), "\n")
 		line, command, _ := strings.Cut(rest, "\n")
@@ -238,7 +247,8 @@ func (p *pages) openAPI(c *gin.Context) {
 	c.Data(http.StatusOK, "application/json", bytes.ReplaceAll(document, []byte(documentedExpireAt), []byte(expireAt)))
 }
 
-// The times of scheduled sends in the embedded document. The served one has later ones: a send_at in the past is refused.
+// The times of scheduled sends in the embedded document. The served one has later ones: a send_at in the past is
+// refused.
 const (
 	documentedSendAt   = "2026-03-01T09:00:00+02:00"
 	documentedExpireAt = "2026-03-01T12:00:00+02:00"
@@ -329,7 +339,8 @@ func (p *pages) asset(c *gin.Context) {
 
 // harden restricts the page to files of this server.
 func (p *pages) harden(c *gin.Context) {
-	c.Header("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	c.Header("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	c.Header("X-Content-Type-Options", "nosniff")
 	c.Header("Referrer-Policy", "no-referrer")
 	c.Header("Cache-Control", "private, max-age=60")

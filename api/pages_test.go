@@ -30,7 +30,8 @@ func TestReferencePage(t *testing.T) {
 		t.Errorf("the template is served: %d", got.status)
 	}
 	for name := range assets {
-		if got := w.do("", "GET", "/docs/"+name, ""); strings.Contains(got.body, "http://") || strings.Contains(got.body, "https://") {
+		if got := w.do("", "GET", "/docs/"+name, ""); strings.Contains(got.body, "http://") ||
+			strings.Contains(got.body, "https://") {
 			t.Errorf("%s speaks of other hosts", name)
 		}
 	}
@@ -106,7 +107,8 @@ func TestPageExplainsFailureReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"<code>" + messages.ReasonCancelled + "</code>", "<code>FIN</code>", "<code>ENCORE</code>", " 36 ", "Webhooks come from 192.0.2.7.", "90 s, 20 min ", " 7 s "}
+	want := []string{"<code>" + messages.ReasonCancelled + "</code>", "<code>FIN</code>", "<code>ENCORE</code>", " 36 ",
+		"Webhooks come from 192.0.2.7.", "90 s, 20 min ", " 7 s "}
 	for _, reason := range regexp.MustCompile(`Reason\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		want = append(want, "<code>"+reason[1]+"</code>")
 	}
@@ -116,12 +118,15 @@ func TestPageExplainsFailureReasons(t *testing.T) {
 	if len(want) != 18 {
 		t.Errorf("%q", want)
 	}
-	p, err := madePages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7.",
-		RetryDelays: []time.Duration{90 * time.Second, 20 * time.Minute, 3 * time.Hour}, WebhookTimeout: 7 * time.Second}, 500)
+	p, err := madePages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"},
+		Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7.",
+		RetryDelays: []time.Duration{90 * time.Second, 20 * time.Minute, 3 * time.Hour}, WebhookTimeout: 7 * time.Second},
+		500)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"again 90 s, 20 min and 3 h after a failure. Any 2xx within 7 s is", "nouveau 90 s, 20 min et 3 h après un échec. Toute réponse 2xx en 7 s au plus vaut succès"} {
+	for _, want := range []string{"again 90 s, 20 min and 3 h after a failure. Any 2xx within 7 s is",
+		"nouveau 90 s, 20 min et 3 h après un échec. Toute réponse 2xx en 7 s au plus vaut succès"} {
 		if !strings.Contains(string(p.openAPIDocument), want) || strings.Contains(string(p.openAPIDocument), "15 min") {
 			t.Errorf("the OpenAPI document lacks %q, or has another schedule too", want)
 		}
@@ -226,7 +231,8 @@ func TestQuickStart(t *testing.T) {
 	}
 	sameJSON(t, outputs[1], testMode("+25761234500", false, 3, 5))
 	sameJSON(t, outputs[2], testMode("+25761234500", true, 3, 5))
-	if !strings.Contains(outputs[3], `"status":"queued","to":"+25761234500"`) || !strings.Contains(outputs[4], `"message":"Muraho"`) {
+	if !strings.Contains(outputs[3], `"status":"queued","to":"+25761234500"`) ||
+		!strings.Contains(outputs[4], `"message":"Muraho"`) {
 		t.Errorf("%s\n%s", outputs[3], outputs[4])
 	}
 }
@@ -261,7 +267,8 @@ func runnable(t *testing.T, s sample, behind map[string]string) (file string, co
 		testenv.Long(t)
 	}
 	program := "go"
-	if interpreter := map[string]string{"sh": "bash", "php": "php", "js": "node", "py": "python3", "java": "java", "cs": "mono"}[s.Name]; interpreter != "" {
+	if interpreter := map[string]string{"sh": "bash", "php": "php", "js": "node", "py": "python3", "java": "java",
+		"cs": "mono"}[s.Name]; interpreter != "" {
 		program = testenv.Tool(t, interpreter)
 	}
 	name := "sample." + s.Name
@@ -275,7 +282,8 @@ func runnable(t *testing.T, s sample, behind map[string]string) (file string, co
 	command = []string{program}
 	if s.Name == "cs" {
 		compiler := testenv.Tool(t, "mcs")
-		if out, err := exec.Command(compiler, "-langversion:latest", "-r:System.Net.Http.dll", "-out:"+file+".exe", file).CombinedOutput(); err != nil {
+		if out, err := exec.Command(compiler, "-langversion:latest", "-r:System.Net.Http.dll", "-out:"+file+".exe",
+			file).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		file += ".exe"
@@ -304,9 +312,13 @@ func TestStatusesPage(t *testing.T) {
 		}
 	}
 	for rule, want := range map[setup.Refund]map[string]string{ // the rule choices 4.6
-		setup.RefundUnsubmitted: {"expired": "Returned, unless", "opted_out": "Returned, unless", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged.", "no_answer": "Charged.", "ESME_RINVDSTADR": "Charged.", "UNDELIV 001": "Charged."},
-		setup.RefundFailed:      {"expired": "Returned.", "opted_out": "Returned.", "carrier_closed": "Returned.", "cancelled": "Returned.", "no_receipt": "Returned.", "ESME_RINVDSTADR": "Returned."},
-		setup.RefundNever:       {"expired": "Charged.", "opted_out": "Charged.", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged."},
+		setup.RefundUnsubmitted: {"expired": "Returned, unless", "opted_out": "Returned, unless",
+			"carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged.", "no_answer": "Charged.",
+			"ESME_RINVDSTADR": "Charged.", "UNDELIV 001": "Charged."},
+		setup.RefundFailed: {"expired": "Returned.", "opted_out": "Returned.", "carrier_closed": "Returned.",
+			"cancelled": "Returned.", "no_receipt": "Returned.", "ESME_RINVDSTADR": "Returned."},
+		setup.RefundNever: {"expired": "Charged.", "opted_out": "Charged.", "carrier_closed": "Returned, unless",
+			"cancelled": "Returned.", "no_receipt": "Charged."},
 	} {
 		p, err := madePages(Options{TestSender: testSender, Refund: rule}, 500)
 		if err != nil {
@@ -330,11 +342,13 @@ func TestStatusesPage(t *testing.T) {
 	w := newWorld(t, worldOptions{})
 	for language, word := range map[string]string{"en": "What each status means", "fr": "Ce que signifie chaque état"} {
 		page := w.do("", "GET", "/docs/statuses?lang="+language, "")
-		if page.status != 200 || page.header.Get("Content-Language") != language || !strings.Contains(page.body, word) || strings.Contains(page.body, "{{") {
+		if page.status != 200 || page.header.Get("Content-Language") != language || !strings.Contains(page.body, word) ||
+			strings.Contains(page.body, "{{") {
 			t.Errorf("%s: %d %v", language, page.status, page.header)
 		}
 		reference := w.do("", "GET", "/docs?lang="+language, "")
-		if !strings.Contains(reference.body, `<script src="/docs/copy.js">`) || !strings.Contains(reference.header.Get("Content-Security-Policy"), "script-src 'self'") {
+		if !strings.Contains(reference.body, `<script src="/docs/copy.js">`) ||
+			!strings.Contains(reference.header.Get("Content-Security-Policy"), "script-src 'self'") {
 			t.Errorf("%s: samples cannot be copied: %v", language, reference.header)
 		}
 	}

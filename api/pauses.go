@@ -7,7 +7,8 @@ import (
 )
 
 // The schedule of webhooks in the embedded documents; pages replace it by this installation's.
-var documentedDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}
+var documentedDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
+	15 * time.Minute}
 
 const documentedTimeout = 10 * time.Second
 
@@ -18,7 +19,8 @@ func schedules(delays []time.Duration, timeout time.Duration) []string {
 		en = "Sent to your endpoint at once, and again " + pauses(delays, " and ") + " after a failure"
 		fr = "Envoyé aussitôt à votre point de terminaison, puis de nouveau " + pauses(delays, " et ") + " après un échec"
 	}
-	return []string{en + ". Any 2xx within " + pause(timeout) + " is success", fr + ". Toute réponse 2xx en " + pause(timeout) + " au plus vaut succès"}
+	return []string{en + ". Any 2xx within " + pause(timeout) + " is success", fr + ". Toute réponse 2xx en " +
+		pause(timeout) + " au plus vaut succès"}
 }
 
 // pauses is a list such as "10 s, 30 s and 5 min".

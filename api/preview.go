@@ -43,7 +43,8 @@ func (a *API) preview(c *gin.Context) {
 	}
 	text = intake.Preview(company, text)
 	size := sms.Measure(text)
-	view := previewView{Encoding: size.Encoding.String(), Characters: size.Characters, Segments: size.Segments, Cost: size.Segments,
+	view := previewView{Encoding: size.Encoding.String(), Characters: size.Characters, Segments: size.Segments,
+		Cost:              size.Segments,
 		UnicodeCharacters: sms.UnicodeCharacters(text)}
 	if view.UnicodeCharacters == nil {
 		view.UnicodeCharacters = []string{}

@@ -54,7 +54,8 @@ func unprovoked() int {
 		operation, _, _ := strings.Cut(string(r.on), " ")
 		texts := shapes(r.example(operation))
 		if _, got := provoked.Load(texts[len(texts)-1]); !got { // of a 422 the field's text
-			fmt.Fprintf(os.Stderr, "the reference documents a refusal that no test got: %d %s: %s\n", r.status, r.code, texts[len(texts)-1])
+			fmt.Fprintf(os.Stderr, "the reference documents a refusal that no test got: %d %s: %s\n", r.status, r.code,
+				texts[len(texts)-1])
 			code = 1
 		}
 	}

@@ -43,7 +43,8 @@ func TestPullSamples(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
 				cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-				cmd.Dir, cmd.Env = folder, append(os.Environ(), "BASE_URL="+w.server.URL+"/v1", "TOKEN="+w.tokens["live"], "no_proxy=*")
+				cmd.Dir, cmd.Env = folder, append(os.Environ(), "BASE_URL="+w.server.URL+"/v1", "TOKEN="+w.tokens["live"],
+					"no_proxy=*")
 				out, err := cmd.StdoutPipe()
 				cmd.Stderr = os.Stderr
 				if err == nil {

@@ -142,7 +142,8 @@ type list struct {
 }
 
 var (
-	messageList  = list{"messages", []string{"status", "batch_id", "phone_number", "from", "to", filterReference, filterCostCenter}}
+	messageList = list{"messages", []string{"status", "batch_id", "phone_number", "from", "to", filterReference,
+		filterCostCenter}}
 	batchList    = list{"batch", []string{"status", "phone_number"}}
 	deliveryList = list{"deliveries", []string{"state", "event", "message_id", "since"}}
 	inboundList  = list{"inbound", []string{"phone_number", "from", "to"}}

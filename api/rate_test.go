@@ -40,7 +40,8 @@ func TestRateLimit(t *testing.T) {
 		got := w.do("live", "POST", c.path, c.body, c.headers...)
 		left--
 		h := rateHeaders(got.header)
-		if got.status != c.status || h["X-Ratelimit-Limit"] != "10" || h["X-Ratelimit-Remaining"] != strconv.Itoa(left) || len(h) != 2 {
+		if got.status != c.status || h["X-Ratelimit-Limit"] != "10" || h["X-Ratelimit-Remaining"] != strconv.Itoa(left) ||
+			len(h) != 2 {
 			t.Errorf("%s: %d %v, not %d and %d left", c.path, got.status, h, c.status, left)
 		}
 	}
@@ -63,7 +64,8 @@ func TestRateLimit(t *testing.T) {
 		wait, _ := strconv.Atoi(h["Retry-After"])
 		reset, _ := strconv.ParseInt(h["X-Ratelimit-Reset"], 10, 64)
 		end := time.Now().Add(time.Duration(wait) * time.Second).Unix()
-		if got.status != 429 || h["X-Ratelimit-Limit"] != "10" || h["X-Ratelimit-Remaining"] != "0" || wait < 1 || wait > 60 || reset < end-1 || reset > end+1 {
+		if got.status != 429 || h["X-Ratelimit-Limit"] != "10" || h["X-Ratelimit-Remaining"] != "0" || wait < 1 ||
+			wait > 60 || reset < end-1 || reset > end+1 {
 			t.Errorf("%d %v", got.status, h)
 		}
 	}
@@ -76,9 +78,12 @@ func TestRateLimit(t *testing.T) {
 func TestRateHeaderNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Limit: 1}).settle()
-	raw := w.raw("POST /v1/sms HTTP/1.1\r\nHost: x\r\nAuthorization: bearer " + w.tokens["live"] + "\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}" +
-		"POST /v1/sms HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.tokens["live"] + "\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-	for _, want := range []string{"\r\nX-RateLimit-Limit: 1\r\n", "\r\nX-RateLimit-Remaining: 0\r\n", "\r\nX-RateLimit-Reset: ", "\r\nRetry-After: ", "\r\nContent-Type: application/json\r\n"} {
+	raw := w.raw("POST /v1/sms HTTP/1.1\r\nHost: x\r\nAuthorization: bearer " + w.tokens["live"] +
+		"\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}" +
+		"POST /v1/sms HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.tokens["live"] +
+		"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+	for _, want := range []string{"\r\nX-RateLimit-Limit: 1\r\n", "\r\nX-RateLimit-Remaining: 0\r\n",
+		"\r\nX-RateLimit-Reset: ", "\r\nRetry-After: ", "\r\nContent-Type: application/json\r\n"} {
 		if !contains(raw, want) {
 			t.Errorf("%q is not in\n%s", want, raw)
 		}

@@ -8,24 +8,28 @@ import (
 	"intumwa/sms"
 )
 
-// TestSenderAtCarriers: a sender that is approved by us is refused only toward the carrier that does not know it, in all
-// three sends, naming the first such recipient. Nothing is charged, and a registration counts at once although the sender
-// is cached. The carrier's default counts without a record, and a reload changes it. Test messages need none.
+// TestSenderAtCarriers: a sender that is approved by us is refused only toward the carrier that does not know it, in
+// all three sends, naming the first such recipient. Nothing is charged, and a registration counts at once although the
+// sender is cached. The carrier's default counts without a record, and a reload changes it. Test messages need none.
 func TestSenderAtCarriers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.credits("live", 100)
 	const atLumitel, atLeo, nowhere = "61123456", "79123456", "29123456"
-	const refused, refusedOne = "Sender not registered with this carrier.", "Recipient #2: sender not registered with this carrier."
+	const refused, refusedOne = "Sender not registered with this carrier.",
+		"Recipient #2: sender not registered with this carrier."
 	var acme int64
-	if err := w.pool.QueryRow(t.Context(), `SELECT id FROM senders WHERE company_id = $1 AND name = 'ACME'`, w.company["live"]).Scan(&acme); err != nil {
+	if err := w.pool.QueryRow(t.Context(), `SELECT id FROM senders WHERE company_id = $1 AND name = 'ACME'`,
+		w.company["live"]).Scan(&acme); err != nil {
 		t.Fatal(err)
 	}
 	set := func(carrier, state string) {
 		t.Helper()
 		// As another process does, whose notice has not come yet: this process's cache does not know of it.
-		if _, err := w.pool.Exec(t.Context(), `INSERT INTO sender_carriers (sender_id, company_id, carrier, state) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (sender_id, carrier) DO UPDATE SET state = excluded.state`, acme, w.company["live"], carrier, state); err != nil {
+		if _, err := w.pool.Exec(t.Context(), `INSERT INTO sender_carriers (sender_id, company_id, carrier, state)
+			VALUES ($1, $2, $3, $4)
+			ON CONFLICT (sender_id, carrier) DO UPDATE SET state = excluded.state`, acme, w.company["live"], carrier,
+			state); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,7 +53,8 @@ func TestSenderAtCarriers(t *testing.T) {
 		for _, n := range numbers {
 			items, recipients = append(items, item(n, "Bonjour")), append(recipients, to(n, vars{}))
 		}
-		return map[string]string{"/v1/sms/bulk": bulk("ACME", items...), "/v1/sms/template": templated("ACME", "Bonjour {{name}}", recipients...)}
+		return map[string]string{"/v1/sms/bulk": bulk("ACME", items...),
+			"/v1/sms/template": templated("ACME", "Bonjour {{name}}", recipients...)}
 	}
 	sends := func(path, body, text string) {
 		t.Helper()
@@ -58,8 +63,11 @@ func TestSenderAtCarriers(t *testing.T) {
 		switch {
 		case text == "" && (r.status != 200 || balance() == money || ledger() == rows):
 			t.Errorf("%s %s: %d %s; the balance is %d, was %d", path, body, r.status, r.body, balance(), money)
-		case text != "" && (r.status != 400 || r.body != messageJSON(text) || strings.Contains(text, "registered") != (r.header.Get("X-Error-Code") == "sender_not_registered") || balance() != money || ledger() != rows):
-			t.Errorf("%s %s: %d %s (%s); want %q; the balance is %d, was %d", path, body, r.status, r.body, r.header.Get("X-Error-Code"), text, balance(), money)
+		case text != "" && (r.status != 400 || r.body != messageJSON(text) ||
+			strings.Contains(text, "registered") != (r.header.Get("X-Error-Code") == "sender_not_registered") ||
+			balance() != money || ledger() != rows):
+			t.Errorf("%s %s: %d %s (%s); want %q; the balance is %d, was %d", path, body, r.status, r.body,
+				r.header.Get("X-Error-Code"), text, balance(), money)
 		}
 	}
 	fresh := func() { w.deps.Holders.ForgetCompany("all") }
@@ -112,7 +120,8 @@ func TestSenderAtCarriers(t *testing.T) {
 	}
 	reload := func(required bool) {
 		t.Helper()
-		routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6"}}, {Carrier: "leo", Prefixes: []string{"7"}, Registration: required}})
+		routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6"}},
+			{Carrier: "leo", Prefixes: []string{"7"}, Registration: required}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +137,8 @@ func TestSenderAtCarriers(t *testing.T) {
 	if r := w.do("live", "POST", "/v1/sms", single(atLeo, testSender, "Bonjour")); r.status != 200 {
 		t.Errorf("a test message: %d %s", r.status, r.body)
 	}
-	if _, _, err := w.senders.SetRegistration(t.Context(), acme, "leo", senders.RegistrationChange{State: senders.RegistrationApproved}); err != nil {
+	if _, _, err := w.senders.SetRegistration(t.Context(), acme, "leo",
+		senders.RegistrationChange{State: senders.RegistrationApproved}); err != nil {
 		t.Fatal(err)
 	}
 	sends("/v1/sms", single(atLeo, "ACME", "Bonjour"), "")

@@ -57,10 +57,12 @@ var refusalsOf = []struct {
 	err     error
 	refusal *refusal
 }{
-	{messages.ErrNotFound, notFound}, {handsets.ErrNotFound, notFound}, {webhooks.ErrNotFound, notFound}, {handsets.ErrListFull, optOutsFull},
+	{messages.ErrNotFound, notFound}, {handsets.ErrNotFound, notFound}, {webhooks.ErrNotFound, notFound},
+	{handsets.ErrListFull, optOutsFull},
 	{accounts.ErrUnauthenticated, unauthenticatedCaller}, // revoked a moment ago
 	{verifications.ErrNotFound, notFound}, {verifications.ErrWrong, codeWrong}, {verifications.ErrExpired, codeExpired},
-	{verifications.ErrFinished, verificationFinished}, {verifications.ErrChecks, verificationChecks}, {verifications.ErrLong, verificationLong},
+	{verifications.ErrFinished, verificationFinished}, {verifications.ErrChecks, verificationChecks},
+	{verifications.ErrLong, verificationLong},
 	{intake.ErrKeyInUse, keyInUse}, {intake.ErrKeyReused, keyReused},
 	{testnumbers.ErrVerifiedAlready, verifiedAlready}, {testnumbers.ErrReplacements, noReplacements},
 	{testnumbers.ErrNoCode, codeNone}, {testnumbers.ErrCodeExpired, codeExpired}, {testnumbers.ErrCodeTries, codeTries},

@@ -23,7 +23,8 @@ func TestEveryEndpointNeedsATokenAndACompany(t *testing.T) {
 			t.Errorf("%s %s without a token: %d", e.method, path, got.status)
 		}
 		sameJSON(t, got.body, messageJSON("Unauthenticated."))
-		if path == "/v1/sms" && e.method == "POST" || path == "/v1/verifications" || path == "/v1/sms/bulk" || path == "/v1/sms/template" {
+		if path == "/v1/sms" && e.method == "POST" || path == "/v1/verifications" || path == "/v1/sms/bulk" ||
+			path == "/v1/sms/template" {
 			continue
 		}
 		got = w.do("nocompany", e.method, path, body)
@@ -42,12 +43,18 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		status       int
 		allow        string
 	}{
-		{"GET", "/", 404, ""}, {"GET", "/v1", 404, ""}, {"POST", "/v1/nope", 404, ""}, {"POST", "/v1/sms/", 404, ""}, {"GET", "/v1/sms/a/b", 404, ""},
-		{"POST", "/sms", 404, ""}, {"POST", "/V1/sms", 404, ""}, {"GET", "/v1/balance/", 404, ""}, {"GET", "/metrics", 404, ""},
-		{"PUT", "/v1/sms", 405, "POST, GET, HEAD"}, {"DELETE", "/v1/sms/bulk", 405, "POST"}, {"GET", "/v1/sms/bulk", 405, "POST"},
-		{"GET", "/v1/sms/template", 405, "POST"}, {"GET", "/v1/sms/preview", 405, "POST"}, {"POST", "/v1/sms/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET, HEAD, DELETE"},
-		{"POST", "/v1/balance", 405, "GET, HEAD"}, {"PATCH", "/v1/test-number", 405, "GET, HEAD, PUT"}, {"GET", "/v1/test-number/verify", 405, "POST"},
-		{"PUT", "/v1/sms/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET, HEAD, DELETE"}, {"GET", "/v1/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "DELETE"}, {"OPTIONS", "/v1/sms", 405, "POST, GET, HEAD"},
+		{"GET", "/", 404, ""}, {"GET", "/v1", 404, ""}, {"POST", "/v1/nope", 404, ""}, {"POST", "/v1/sms/", 404, ""},
+		{"GET", "/v1/sms/a/b", 404, ""},
+		{"POST", "/sms", 404, ""}, {"POST", "/V1/sms", 404, ""}, {"GET", "/v1/balance/", 404, ""},
+		{"GET", "/metrics", 404, ""},
+		{"PUT", "/v1/sms", 405, "POST, GET, HEAD"}, {"DELETE", "/v1/sms/bulk", 405, "POST"},
+		{"GET", "/v1/sms/bulk", 405, "POST"},
+		{"GET", "/v1/sms/template", 405, "POST"}, {"GET", "/v1/sms/preview", 405, "POST"},
+		{"POST", "/v1/sms/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET, HEAD, DELETE"},
+		{"POST", "/v1/balance", 405, "GET, HEAD"}, {"PATCH", "/v1/test-number", 405, "GET, HEAD, PUT"},
+		{"GET", "/v1/test-number/verify", 405, "POST"},
+		{"PUT", "/v1/sms/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET, HEAD, DELETE"},
+		{"GET", "/v1/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "DELETE"}, {"OPTIONS", "/v1/sms", 405, "POST, GET, HEAD"},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			w.t = t
@@ -64,7 +71,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 			}
 		})
 	}
-	if got := w.raw("no request\r\n\r\n"); !contains(got, "HTTP/1.1 400 ") || !contains(got, "text/plain") || !contains(got, "Connection: close") {
+	if got := w.raw("no request\r\n\r\n"); !contains(got, "HTTP/1.1 400 ") || !contains(got, "text/plain") ||
+		!contains(got, "Connection: close") {
 		t.Errorf("an invalid HTTP request: %q", got)
 	}
 }

@@ -223,8 +223,10 @@ func TestSegmentCalculator(t *testing.T) {
 	node := testenv.Tool(t, "node")
 	const seed1, seed2 = 20260301, 1
 	random := rand.New(rand.NewPCG(seed1, seed2))
-	alphabets := [][]rune{[]rune("abcdefghijklmnopqrstuvwxyz ÀÉéèùìòÇØøÅåΔΦΓΛΩΠΨΣΘΞÆæßÄÖÑÜäöñüà§¿¡¤\n\r@£$¥_"), []rune("a{}[]~|^\\€\f"), []rune("abçêœ’ж"), []rune("a😀👩‍👩‍👧日本")}
-	texts := []string{"", " ", long(160), long(161), long(306), long(307), strings.Repeat("€", 80), strings.Repeat("€", 81), "a" + strings.Repeat("€", 153),
+	alphabets := [][]rune{[]rune("abcdefghijklmnopqrstuvwxyz ÀÉéèùìòÇØøÅåΔΦΓΛΩΠΨΣΘΞÆæßÄÖÑÜäöñüà§¿¡¤\n\r@£$¥_"),
+		[]rune("a{}[]~|^\\€\f"), []rune("abçêœ’ж"), []rune("a😀👩‍👩‍👧日本")}
+	texts := []string{"", " ", long(160), long(161), long(306), long(307), strings.Repeat("€", 80),
+		strings.Repeat("€", 81), "a" + strings.Repeat("€", 153),
 		strings.Repeat("ж", 70), strings.Repeat("ж", 71), "ж" + strings.Repeat("😀", 67), "\u001b", "\u0000", "Ω\u2126", "ç"}
 	for r := rune(0); r < 0x500; r++ {
 		texts = append(texts, string(r))
@@ -260,7 +262,8 @@ func TestSegmentCalculator(t *testing.T) {
 	for i, text := range texts {
 		want := sms.Measure(text)
 		g := got[i]
-		if g.Encoding != want.Encoding.String() || g.Characters != want.Characters || g.Units != want.Units || g.Segments != want.Segments ||
+		if g.Encoding != want.Encoding.String() || g.Characters != want.Characters || g.Units != want.Units ||
+			g.Segments != want.Segments ||
 			strings.Join(g.Unicode, "") != strings.Join(sms.UnicodeCharacters(text), "") {
 			t.Errorf("%q: %+v, not %+v", text, g, want)
 		}

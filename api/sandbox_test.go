@@ -17,14 +17,16 @@ func TestSandbox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	for _, fate := range sms.SandboxFates() {
-		got := w.do("new", "POST", "/v1/sms", single(string(fate.Number), testSender, "Rehearsal"), "Prefer", "include=message_id")
+		got := w.do("new", "POST", "/v1/sms", single(string(fate.Number), testSender, "Rehearsal"), "Prefer",
+			"include=message_id")
 		var answer struct {
 			MessageID int64 `json:"message_id"`
 		}
 		if err := json.Unmarshal([]byte(got.body), &answer); err != nil || got.status != 200 {
 			t.Fatalf("%d %v %s", got.status, err, got.body)
 		}
-		sameJSON(t, got.body, object("id", "ULID", "item_count", 1, "remaining_items", 5, "status", "queued", "to", string(fate.Number),
+		sameJSON(t, got.body, object("id", "ULID", "item_count", 1, "remaining_items", 5, "status", "queued", "to",
+			string(fate.Number),
 			"sender", testSender, "message", "Message queued for delivery.", "message_id", answer.MessageID))
 		shown := w.do("new", "GET", fmt.Sprintf("/v1/sms/%d", answer.MessageID), "").body
 		for _, want := range []string{`"status":"pending"`, `"test":true`, `"carrier":"(sandbox)"`} {
@@ -42,7 +44,8 @@ func TestSandbox(t *testing.T) {
 	if left, err := w.deps.Ledger.Balance(t.Context(), w.company["new"]); err != nil || left != 1000 {
 		t.Errorf("%d credits left, %v", left, err)
 	}
-	if n := w.count(`SELECT count(*) FROM balances WHERE test_used <> 0`) + w.count(`SELECT count(*) FROM ledger WHERE kind <> 'adjustment'`); n != 0 {
+	if n := w.count(`SELECT count(*) FROM balances WHERE test_used <> 0`) +
+		w.count(`SELECT count(*) FROM ledger WHERE kind <> 'adjustment'`); n != 0 {
 		t.Errorf("%d rows record a payment", n)
 	}
 	list := w.do("new", "GET", "/v1/sms?phone_number=01000002", "")
@@ -65,9 +68,11 @@ func TestSandboxNumbersElsewhere(t *testing.T) {
 	got = w.do("live", "POST", "/v1/sms", object("phone_number", number, "sender", "no sender", "message", "x"))
 	sameJSON(t, got.body, failsFirst("phone_number", text, "sender", "The sender must be 1-11 alphanumeric characters."))
 	got = w.do("live", "POST", "/v1/sms/bulk", bulk("ACME", item(number, "x")))
-	sameJSON(t, got.body, failsBatch("messages.0.phone_number", "The messages.0.phone_number field must be a valid Burundi (+257) number."))
+	sameJSON(t, got.body, failsBatch("messages.0.phone_number",
+		"The messages.0.phone_number field must be a valid Burundi (+257) number."))
 	got = w.do("live", "POST", "/v1/sms/bulk", bulk(testSender, item(number, "x")))
-	sameJSON(t, got.body, failsBatch("messages.0.phone_number", "The messages.0.phone_number field must be a valid Burundi (+257) number."))
+	sameJSON(t, got.body, failsBatch("messages.0.phone_number",
+		"The messages.0.phone_number field must be a valid Burundi (+257) number."))
 	got = w.do("nocompany", "POST", "/v1/sms", single(number, testSender, "x"))
 	sameJSON(t, got.body, messageJSON("You must create a company before sending messages."))
 	// Test mode is unchanged.

@@ -62,10 +62,13 @@ func TestGoldenSchedule(t *testing.T) {
 	t.Parallel()
 	const number, day = "+25779123456", 24 * time.Hour
 	plain := single(number, "ACME", "x")
-	ok := object("id", "ULID", "item_count", 1, "remaining_items", 9, "status", "queued", "to", number, "sender", "ACME", "message", "Message queued for delivery.")
+	ok := object("id", "ULID", "item_count", 1, "remaining_items", 9, "status", "queued", "to", number, "sender", "ACME",
+		"message", "Message queued for delivery.")
 	batch := bulk("ACME", item(number, "x"))
-	okBatch := object("batch_id", "ULID", "status", "queued", "sender", "ACME", "recipients_count", 1, "item_count", 1, "remaining_items", 9)
-	template := object("sender", "ACME", "template", "x", "recipients", []any{map[string]any{"phone_number": number, "variables": map[string]any{}}})
+	okBatch := object("batch_id", "ULID", "status", "queued", "sender", "ACME", "recipients_count", 1, "item_count", 1,
+		"remaining_items", 9)
+	template := object("sender", "ACME", "template", "x", "recipients",
+		[]any{map[string]any{"phone_number": number, "variables": map[string]any{}}})
 	one := func(name, body string) golden { return golden{name, "live", 10, body, 200, ok, ""} }
 	wrong := func(name, body string, texts ...string) golden {
 		return golden{name, "live", 0, body, 422, failsFirst(texts...), ""}
@@ -98,13 +101,15 @@ func TestGoldenSchedule(t *testing.T) {
 		wrong("a cost centre with a line break", with(plain, "cost_center", "a\nb"), "cost_center", centerText),
 		wrong("a cost centre with DEL", with(plain, "cost_center", "a\x7f"), "cost_center", centerText),
 		wrong("a number as a cost centre", with(plain, "cost_center", 42), "cost_center", centerType),
-		wrong("both names", with(plain, "cost_center", 42, "client_reference", 42), "client_reference", referenceType, "cost_center", centerType),
+		wrong("both names", with(plain, "cost_center", 42, "client_reference", 42), "client_reference", referenceType,
+			"cost_center", centerType),
 		wrong("65 characters", with(plain, "client_reference", strings.Repeat("é", 65)), "client_reference", referenceLong),
 		wrong("a line break", with(plain, "client_reference", "a\nb"), "client_reference", referenceText),
 		wrong("a text that turns", with(plain, "client_reference", "a\u202eb"), "client_reference", referenceText),
 		wrong("a line separator", with(plain, "client_reference", "a\u2028b"), "client_reference", referenceText),
 		wrong("a private character", with(plain, "client_reference", "a\ue000b"), "client_reference", referenceText),
-		wrong("a character that does not exist", with(plain, "client_reference", "a\u0378b"), "client_reference", referenceText),
+		wrong("a character that does not exist", with(plain, "client_reference", "a\u0378b"), "client_reference",
+			referenceText),
 		wrong("a zero-width space", with(plain, "client_reference", "a\u200bb"), "client_reference", referenceText),
 		wrong("a joiner alone", with(plain, "client_reference", "\u200d"), "client_reference", referenceText),
 		wrong("a joiner at the end", with(plain, "client_reference", "a\u200d"), "client_reference", referenceText),
@@ -126,14 +131,18 @@ func TestGoldenSchedule(t *testing.T) {
 		wrong("expired", with(plain, "expire_at", in(-time.Second)), "expire_at", earlyText),
 		wrong("expires before", with(plain, "send_at", in(2*time.Hour), "expire_at", in(time.Hour)), "expire_at", earlyText),
 		wrong("expires late", with(plain, "expire_at", in(3*day+time.Minute)), "expire_at", lateText),
-		wrong("expires late, later", with(plain, "send_at", in(day), "expire_at", in(4*day+time.Minute)), "expire_at", lateText),
+		wrong("expires late, later", with(plain, "send_at", in(day), "expire_at", in(4*day+time.Minute)), "expire_at",
+			lateText),
 		wrong("both", with(plain, "send_at", "x", "expire_at", "y"), "send_at", sendText, "expire_at", expireText),
-		wrong("one for a wrong other", with(plain, "send_at", in(-time.Hour), "expire_at", in(-time.Hour)), "send_at", pastText),
+		wrong("one for a wrong other", with(plain, "send_at", in(-time.Hour), "expire_at", in(-time.Hour)), "send_at",
+			pastText),
 		wrong("all", with(single(nil, "!", ""), "client_reference", "\a", "send_at", "x", "expire_at", "y"),
-			"phone_number", "The phone number is required.", "sender", "The sender must be 1-11 alphanumeric characters.", "message", "The message content is required.",
+			"phone_number", "The phone number is required.", "sender", "The sender must be 1-11 alphanumeric characters.",
+			"message", "The message content is required.",
 			"client_reference", referenceText, "send_at", sendText, "expire_at", expireText),
 	}
-	for _, c := range []struct{ path, body, list string }{{"/v1/sms/bulk", batch, "messages"}, {"/v1/sms/template", template, "recipients"}} {
+	for _, c := range []struct{ path, body, list string }{{"/v1/sms/bulk", batch, "messages"},
+		{"/v1/sms/template", template, "recipients"}} {
 		referenced := func(reference any) string {
 			return strings.Replace(c.body, `"phone_number"`, `"client_reference":`+encode(reference)+`,"phone_number"`, 1)
 		}
@@ -147,15 +156,22 @@ func TestGoldenSchedule(t *testing.T) {
 		}
 		cases = append(cases,
 			golden{c.list + ", a reference", "live", 10, referenced("42"), 200, okBatch, c.path},
-			golden{c.list + ", later", "live", 10, with(c.body, "send_at", in(time.Hour), "expire_at", in(2*time.Hour)), 200, okBatch, c.path},
+			golden{c.list + ", later", "live", 10, with(c.body, "send_at", in(time.Hour), "expire_at", in(2*time.Hour)), 200,
+				okBatch, c.path},
 			golden{c.list + ", none", "live", 10, with(referenced(nil), "send_at", nil, "expire_at", nil), 200, okBatch, c.path},
-			golden{c.list + ", a long reference", "live", 0, referenced(strings.Repeat("a", 65)), 422, failsBatch(c.list+".0.client_reference", itemText("not exceed 64 characters.")), c.path},
-			golden{c.list + ", a control character", "live", 0, referenced("\a"), 422, failsBatch(c.list+".0.client_reference", itemText("contain printable characters only.")), c.path},
+			golden{c.list + ", a long reference", "live", 0, referenced(strings.Repeat("a", 65)), 422,
+				failsBatch(c.list+".0.client_reference", itemText("not exceed 64 characters.")), c.path},
+			golden{c.list + ", a control character", "live", 0, referenced("\a"), 422,
+				failsBatch(c.list+".0.client_reference", itemText("contain printable characters only.")), c.path},
 			golden{c.list + ", a cost centre", "live", 10, with(c.body, "cost_center", "IT"), 200, okBatch, c.path},
-			golden{c.list + ", a long cost centre", "live", 0, with(c.body, "cost_center", strings.Repeat("a", 65)), 422, failsBatch("cost_center", centerLong), c.path},
-			golden{c.list + ", a control character in a cost centre", "live", 0, with(c.body, "cost_center", "\a"), 422, failsBatch("cost_center", centerText), c.path},
-			golden{c.list + ", a list as a cost centre", "live", 0, with(c.body, "cost_center", []int{1}), 422, failsBatch("cost_center", centerType), c.path},
-			golden{c.list + ", the same cost centre of an item", "live", 10, with(own("cost_center", "IT"), "cost_center", "IT"), 200, okBatch, c.path},
+			golden{c.list + ", a long cost centre", "live", 0, with(c.body, "cost_center", strings.Repeat("a", 65)), 422,
+				failsBatch("cost_center", centerLong), c.path},
+			golden{c.list + ", a control character in a cost centre", "live", 0, with(c.body, "cost_center", "\a"), 422,
+				failsBatch("cost_center", centerText), c.path},
+			golden{c.list + ", a list as a cost centre", "live", 0, with(c.body, "cost_center", []int{1}), 422,
+				failsBatch("cost_center", centerType), c.path},
+			golden{c.list + ", the same cost centre of an item", "live", 10, with(own("cost_center", "IT"), "cost_center", "IT"),
+				200, okBatch, c.path},
 			misplaced("cost_center", "IT"),
 			misplaced("send_at", in(time.Hour)),
 			misplaced("send_at", ""),
@@ -164,10 +180,13 @@ func TestGoldenSchedule(t *testing.T) {
 			golden{c.list + ", the same sender of an item", "live", 10, own("sender", "ACME"), 200, okBatch, c.path},
 			golden{c.list + ", no time of an item", "live", 10, own("send_at", nil), 200, okBatch, c.path},
 			golden{c.list + ", an unknown field of an item", "live", 10, own("priority", 1), 200, okBatch, c.path},
-			golden{c.list + ", a number as a reference", "live", 0, referenced(7), 422, failsBatch(c.list+".0.client_reference", itemText("be a string.")), c.path},
-			golden{c.list + ", past", "live", 0, with(c.body, "send_at", in(-time.Hour)), 422, failsBatch("send_at", pastText), c.path},
+			golden{c.list + ", a number as a reference", "live", 0, referenced(7), 422,
+				failsBatch(c.list+".0.client_reference", itemText("be a string.")), c.path},
+			golden{c.list + ", past", "live", 0, with(c.body, "send_at", in(-time.Hour)), 422, failsBatch("send_at", pastText),
+				c.path},
 			golden{c.list + ", all wrong", "live", 0, with(referenced("\a"), "send_at", 5, "expire_at", false), 422,
-				failsBatch("send_at", sendText, "expire_at", expireText, c.list+".0.client_reference", itemText("contain printable characters only.")), c.path},
+				failsBatch("send_at", sendText, "expire_at", expireText, c.list+".0.client_reference",
+					itemText("contain printable characters only.")), c.path},
 		)
 	}
 	runGolden(t, "/v1/sms", cases)
@@ -181,7 +200,8 @@ func TestCostCenter(t *testing.T) {
 	one := with(single("79123456", "ACME", "x"), "cost_center", " IT & co")
 	id := w.sent("live", one)
 	batch := w.sentBatch("live", with(bulk("ACME", item("79123456", "a"), item("61123456", "b")), "cost_center", "HR"))
-	template := with(object("sender", "ACME", "template", "x", "recipients", []any{map[string]any{"phone_number": "79123456", "variables": map[string]any{}}}), "cost_center", "HR")
+	template := with(object("sender", "ACME", "template", "x", "recipients",
+		[]any{map[string]any{"phone_number": "79123456", "variables": map[string]any{}}}), "cost_center", "HR")
 	if got := w.do("live", "POST", "/v1/sms/template", template); got.status != 200 {
 		t.Fatal(got.body)
 	}
@@ -194,7 +214,8 @@ func TestCostCenter(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
-	for query, want := range map[string]int{"cost_center=HR": 3, "cost_center=+IT+%26+co": 1, "cost_center=IT+%26+co": 0, "cost_center=HR&limit=1": 1,
+	for query, want := range map[string]int{"cost_center=HR": 3, "cost_center=+IT+%26+co": 1, "cost_center=IT+%26+co": 0,
+		"cost_center=HR&limit=1":     1,
 		"cost_center=HR&status=sent": 0, "cost_center=HR&batch_id=" + batch: 2, "cost_center=hr": 0} {
 		got, _ := listed[struct {
 			CostCenter string `json:"cost_center"`
@@ -220,7 +241,8 @@ func TestSchedulesInLookups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	send, expire := in(2*time.Hour), in(3*time.Hour)
-	id := w.sent("live", with(single("79123456", "ACME", "x"), "client_reference", "a & b", "send_at", send, "expire_at", expire))
+	id := w.sent("live", with(single("79123456", "ACME", "x"), "client_reference", "a & b", "send_at", send, "expire_at",
+		expire))
 	batch := w.sentBatch("live", with(bulk("ACME", item("79123456", "x"), item("61123456", "x")), "send_at", send))
 	plain := w.sent("live", single("79123456", "ACME", "x"))
 	if n := w.count(`SELECT count(*) FROM scheduled`); n != 3 {
@@ -240,12 +262,14 @@ func TestSchedulesInLookups(t *testing.T) {
 		return timestamp(moment)
 	}
 	got := w.do("live", "GET", "/v1/sms/"+id, "").body
-	for _, want := range []string{`"status":"pending"`, `"client_reference":"a & b"`, `"send_at":"` + utc(send) + `"`, `"expire_at":"` + utc(expire) + `"`} {
+	for _, want := range []string{`"status":"pending"`, `"client_reference":"a & b"`, `"send_at":"` + utc(send) + `"`,
+		`"expire_at":"` + utc(expire) + `"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}
 	}
-	if got := w.do("live", "GET", "/v1/sms/batches/"+batch, "").body; !strings.Contains(got, `"send_at":"`+utc(send)+`"`) || strings.Contains(got, "expire_at") {
+	if got := w.do("live", "GET", "/v1/sms/batches/"+batch, "").body; !strings.Contains(got, `"send_at":"`+utc(send)+
+		`"`) || strings.Contains(got, "expire_at") {
 		t.Errorf("the batch: %s", got)
 	}
 	for _, word := range []string{"client_reference", "send_at", "expire_at"} {
@@ -253,13 +277,15 @@ func TestSchedulesInLookups(t *testing.T) {
 			t.Errorf("%s is in %s", word, got)
 		}
 	}
-	for reference, want := range map[string]string{url.QueryEscape("a & b"): "[{" + id + "}]", "a": "[]", "A+%26+b": "[]", "a+%26+b+": "[]"} {
+	for reference, want := range map[string]string{url.QueryEscape("a & b"): "[{" + id + "}]", "a": "[]", "A+%26+b": "[]",
+		"a+%26+b+": "[]"} {
 		if got, _ := listed[struct{ ID string }](w, "live", "/v1/sms?client_reference="+reference); fmt.Sprint(got) != want {
 			t.Errorf("%s finds %v, want %s", reference, got, want)
 		}
 	}
 	const empty = "The client_reference parameter must not be empty."
-	for query, text := range map[string]string{strings.Repeat("a", 65): referenceLong, "a%0Ab": referenceText, "a%FFb": referenceText, "a%00": referenceText, "%ED%A0%80": referenceText, "%20": empty, "": empty} {
+	for query, text := range map[string]string{strings.Repeat("a", 65): referenceLong, "a%0Ab": referenceText,
+		"a%FFb": referenceText, "a%00": referenceText, "%ED%A0%80": referenceText, "%20": empty, "": empty} {
 		w.gets("live", "/v1/sms?client_reference="+query, 422, failsFirst("client_reference", text))
 	}
 }
@@ -274,10 +300,13 @@ func TestCancel(t *testing.T) {
 	flying := w.sent("live", single("79123456", "ACME", "x"))
 	test := w.sent("live", with(single("61234567", testSender, "x"), "send_at", later))
 	sandbox := w.sent("live", with(single("+25701000001", testSender, "x"), "send_at", later))
-	batch := w.sentBatch("live", with(bulk("ACME", item("79123456", "x"), item("79123456", "x"), item("79123456", "x")), "send_at", later))
+	batch := w.sentBatch("live", with(bulk("ACME", item("79123456", "x"), item("79123456", "x"), item("79123456", "x")),
+		"send_at", later))
 	other := w.sentBatch("live", bulk("ACME", item("79123456", "x"), item("79123456", "x")))
-	w.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = (SELECT id FROM messages WHERE ulid = $1)`, uuidOf(t, flying))
-	w.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = (SELECT min(m.id) FROM messages m JOIN batches b ON b.id = m.batch_id WHERE b.ulid = $1)`, uuidOf(t, other))
+	w.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = (SELECT id FROM messages WHERE ulid = $1)`,
+		uuidOf(t, flying))
+	w.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = (SELECT min(m.id) FROM messages m
+		JOIN batches b ON b.id = m.batch_id WHERE b.ulid = $1)`, uuidOf(t, other))
 	if n := w.count(`SELECT credits FROM balances WHERE company_id = $1`, w.company["live"]); n != 1000-2-2-5 {
 		t.Fatalf("%d credits are left", n)
 	}
@@ -344,14 +373,16 @@ func TestCancelledCreditsAreSpendable(t *testing.T) {
 		ids = append(ids, w.sent("live", with(single("79123456", "ACME", "x"), "send_at", in(time.Hour))))
 	}
 	waiting := func() bool {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+		return w.count(
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
 	}
 	lock := func() (release func()) {
 		tx, err := w.pool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, query := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `SELECT FROM balances FOR UPDATE`} {
+		for _, query := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`,
+			`SELECT FROM balances FOR UPDATE`} {
 			if _, err := tx.Exec(t.Context(), query); err != nil {
 				t.Fatal(err)
 			}
@@ -361,8 +392,10 @@ func TestCancelledCreditsAreSpendable(t *testing.T) {
 
 	release := lock()
 	got := w.do("live", "DELETE", "/v1/sms/"+ids[0], "")
-	if left := w.count(`SELECT count(*) FROM scheduled`); got.status != 503 || got.header.Get("Retry-After") == "" || left != 20 {
-		t.Errorf("with a balance that stays locked: %d %s, %d messages are scheduled; want 503 and 20", got.status, got.body, left)
+	if left := w.count(`SELECT count(*) FROM scheduled`); got.status != 503 || got.header.Get("Retry-After") == "" ||
+		left != 20 {
+		t.Errorf("with a balance that stays locked: %d %s, %d messages are scheduled; want 503 and 20", got.status, got.body,
+			left)
 	}
 	replies := make(chan reply, len(ids))
 	go func() { replies <- w.do("live", "DELETE", "/v1/sms/"+ids[0], "") }()
@@ -400,10 +433,12 @@ func TestQuietHours(t *testing.T) {
 	one := bulk("ACME", item("79123456", "x"))
 	due := func(batch string) (at time.Time, scheduled bool) {
 		t.Helper()
-		if w.count(`SELECT count(*) FROM scheduled s JOIN messages m ON m.id = s.message_id JOIN batches b ON b.id = m.batch_id WHERE b.ulid = $1`, uuidOf(t, batch)) == 0 {
+		if w.count(`SELECT count(*) FROM scheduled s JOIN messages m ON m.id = s.message_id
+			JOIN batches b ON b.id = m.batch_id WHERE b.ulid = $1`, uuidOf(t, batch)) == 0 {
 			return at, false
 		}
-		if err := w.pool.QueryRow(t.Context(), `SELECT s.due_at FROM scheduled s JOIN messages m ON m.id = s.message_id JOIN batches b ON b.id = m.batch_id
+		if err := w.pool.QueryRow(t.Context(), `SELECT s.due_at FROM scheduled s JOIN messages m ON m.id = s.message_id
+			JOIN batches b ON b.id = m.batch_id
 			WHERE b.ulid = $1 AND b.send_at = s.due_at AND m.send_at = s.due_at`, uuidOf(t, batch)).Scan(&at); err != nil {
 			t.Fatal(err)
 		}
@@ -413,14 +448,16 @@ func TestQuietHours(t *testing.T) {
 	if at, scheduled := due(batch); !scheduled || !at.Equal(end) {
 		t.Errorf("a batch waits until %v, %v; want %v", at, scheduled, end)
 	}
-	if got := w.do("live", "GET", "/v1/sms/batches/"+batch, "").body; !strings.Contains(got, `"send_at":"`+timestamp(end)+`"`) {
+	if got := w.do("live", "GET", "/v1/sms/batches/"+batch, "").body; !strings.Contains(got, `"send_at":"`+timestamp(end)+
+		`"`) {
 		t.Errorf("its look-up: %s", got)
 	}
 	if at, scheduled := due(w.sentBatch("live", with(one, "send_at", in(time.Hour)))); !scheduled || !at.Equal(end) {
 		t.Errorf("one for within them waits until %v, want %v", at, end)
 	}
 	later := in(5 * time.Hour)
-	if at, scheduled := due(w.sentBatch("live", with(one, "send_at", later))); !scheduled || at.In(sms.Burundi).Format(time.RFC3339) != later {
+	if at, scheduled := due(w.sentBatch("live", with(one, "send_at", later))); !scheduled ||
+		at.In(sms.Burundi).Format(time.RFC3339) != later {
 		t.Errorf("one for later waits until %v, want %s", at, later)
 	}
 	before := w.count(`SELECT count(*) FROM scheduled`)
@@ -434,7 +471,8 @@ func TestQuietHours(t *testing.T) {
 	if got.status != 400 || got.header.Get("X-Error-Code") != "quiet_hours" || w.recorded() != recorded {
 		t.Errorf("one that expires in them: %d %s", got.status, got.header.Get("X-Error-Code"))
 	}
-	for own, want := range map[string]bool{"none": false, clock(-5*time.Hour) + "-" + clock(-4*time.Hour): false, hours: true} {
+	for own, want := range map[string]bool{"none": false, clock(-5*time.Hour) + "-" + clock(-4*time.Hour): false,
+		hours: true} {
 		w.exec(`UPDATE companies SET quiet_hours = $2 WHERE id = $1`, w.company["live"], own)
 		w.deps.Holders.ForgetUser(fmt.Sprint(w.users["live"]))
 		if _, scheduled := due(w.sentBatch("live", one)); scheduled != want {

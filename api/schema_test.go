@@ -17,7 +17,9 @@ import (
 
 // document is the OpenAPI document, valid with its examples.
 var document = sync.OnceValue(func() *openapi3.T {
-	openapi3.DefineStringFormatValidator("date-time", openapi3.NewRegexpFormatValidator(`(?i)`+openapi3.FormatOfStringDateTime)) // RFC 3339, 5.6: T and Z may be lower case
+	// RFC 3339, 5.6: T and Z may be lower case
+	openapi3.DefineStringFormatValidator("date-time",
+		openapi3.NewRegexpFormatValidator(`(?i)`+openapi3.FormatOfStringDateTime))
 	doc, err := openapi3.NewLoader().LoadFromData(describe(openAPIText))
 	if err == nil {
 		err = doc.Validate(context.Background())
@@ -70,7 +72,8 @@ func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, 
 		if err := json.NewDecoder(sent).Decode(&v); err != nil {
 			t.Fatal(err)
 		}
-		if err := operation.RequestBody.Value.Content.Get("application/json").Schema.Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
+		if err := operation.RequestBody.Value.Content.Get("application/json").Schema.Value.VisitJSON(
+			v, openapi3.EnableJSONSchema2020()); err != nil {
 			t.Errorf("%s takes what the document forbids: %v", operation.OperationID, err)
 		}
 	}
@@ -94,7 +97,8 @@ func checkNamed(t testing.TB, req *http.Request, resp *http.Response) {
 // checkHeaders checks that the promised headers are there, and no rate headers besides.
 func checkHeaders(t testing.TB, operation string, promised openapi3.Headers, resp *http.Response) {
 	t.Helper()
-	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "Idempotent-Replayed", "Preference-Applied"} {
+	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After",
+		"Idempotent-Replayed", "Preference-Applied"} {
 		h, given := promised[name], resp.Header.Values(name)
 		switch {
 		case h == nil && len(given) > 0:

@@ -31,7 +31,8 @@ func background(c *gin.Context) (_ context.Context, cancel context.CancelFunc) {
 // handleSend handles a send request: it reads the body and the idempotency key, parses the fields with read, and calls
 // send if all checks pass. It releases the body's memory before it writes the response: the client may read slowly.
 func handleSend[R any](a *API, c *gin.Context, read func(fields) (R, problems), invalid func(problems) error,
-	answer func(*gin.Context, intake.Answer, error), send func(context.Context, *accounts.Principal, R, *intake.Key) (intake.Answer, error)) {
+	answer func(*gin.Context, intake.Answer, error), send func(context.Context, *accounts.Principal, R, *intake.Key) (
+		intake.Answer, error)) {
 	raw, root, done, ok := a.body(c)
 	if !ok {
 		return

@@ -15,10 +15,11 @@ import (
 
 // sendSingle is POST /v1/sms (rule api 4.1).
 func (a *API) sendSingle(c *gin.Context) {
-	handleSend(a, c, a.readSingle, problems.first, a.writeSingleAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Single, key *intake.Key) (intake.Answer, error) {
-		req.Key = key
-		return a.Intake.Send(ctx, p, req)
-	})
+	handleSend(a, c, a.readSingle, problems.first, a.writeSingleAnswer,
+		func(ctx context.Context, p *accounts.Principal, req intake.Single, key *intake.Key) (intake.Answer, error) {
+			req.Key = key
+			return a.Intake.Send(ctx, p, req)
+		})
 }
 
 func (a *API) readSingle(f fields) (req intake.Single, p problems) {
@@ -88,7 +89,8 @@ func (a *API) writeSingleAnswer(c *gin.Context, answer intake.Answer, err error)
 		}
 		record, err := a.Lookup.ByULID(c.Request.Context(), sms.CompanyID(company), view.ID)
 		if err != nil {
-			a.log(c).Warn("message_id left out of a response: the message could not be looked up", "event", "message_id_left_out", "id", view.ID, "error", err)
+			a.log(c).Warn("message_id left out of a response: the message could not be looked up", "event",
+				"message_id_left_out", "id", view.ID, "error", err)
 			a.writeAnswer(c, answer, nil)
 			return
 		}

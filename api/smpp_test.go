@@ -11,8 +11,8 @@ import (
 	answers "intumwa/smppserver/statuses"
 )
 
-// TestSMPPPage: the page /docs/smpp has every answer of the SMPP server in both languages, says whether the installation has
-// one, and shows configurations for it that Jasmin's and Kannel's readers take.
+// TestSMPPPage: the page /docs/smpp has every answer of the SMPP server in both languages, says whether the
+// installation has one, and shows configurations for it that Jasmin's and Kannel's readers take.
 func TestSMPPPage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -34,7 +34,8 @@ func TestSMPPPage(t *testing.T) {
 			}
 			text := html.UnescapeString(page.String())
 			for _, r := range append(answers.Binds[:len(answers.Binds):len(answers.Binds)], answers.Requests...) {
-				if row := fmt.Sprintf("<code>0x%02X</code></td><td>", uint32(r.Status)); !strings.Contains(text, row) || !strings.Contains(text, "<td>"+words{r.EN, r.FR}.of(language)+"</td>") {
+				if row := fmt.Sprintf("<code>0x%02X</code></td><td>", uint32(r.Status)); !strings.Contains(text, row) ||
+					!strings.Contains(text, "<td>"+words{r.EN, r.FR}.of(language)+"</td>") {
 					t.Errorf("%s: no row of %v", language, r.Status)
 				}
 			}
@@ -46,7 +47,8 @@ func TestSMPPPage(t *testing.T) {
 			}
 		}
 	}
-	for sample, read := range map[string]func(string) (*importer.Proposal, error){"kannel.txt": importer.Kannel, "jasmin.txt": importer.Jasmin} {
+	for sample, read := range map[string]func(string) (*importer.Proposal, error){"kannel.txt": importer.Kannel,
+		"jasmin.txt": importer.Jasmin} {
 		proposal, err := read(filepath.Join("docs", "samples", sample))
 		if err != nil {
 			t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestToldIsOnTheStandby: what a client repeats or looks up after an unknown outcome is told only when the standby has it,
-// although the request finds nothing to write.
+// TestToldIsOnTheStandby: what a client repeats or looks up after an unknown outcome is told only when the standby has
+// it, although the request finds nothing to write.
 func TestToldIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -33,7 +33,8 @@ func TestToldIsOnTheStandby(t *testing.T) {
 		into any
 	}{
 		{w.do("live", "POST", "/v1/sms", one, keyed...).body, &sent},
-		{w.do("live", "POST", "/v1/sms/bulk", `{"sender":"ACME","messages":[{"phone_number":"79123457","message":"Amahoro"}]}`).body, &batch},
+		{w.do("live", "POST", "/v1/sms/bulk",
+			`{"sender":"ACME","messages":[{"phone_number":"79123457","message":"Amahoro"}]}`).body, &batch},
 	} {
 		if err := json.Unmarshal([]byte(c.body), c.into); err != nil {
 			t.Fatalf("%s: %v", c.body, err)

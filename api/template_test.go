@@ -17,7 +17,8 @@ func TestVariableNames(t *testing.T) {
 		{"escaped in JSON", "{{prénom}}", `{"pr\u00e9nom":"Éric"}`, "Éric"},
 		{"other scripts", "{{имя}}{{名}}", `{"имя":"И","名":"M"}`, "ИM"},
 		{"equal after composition, the last counts", "{{é}}", `{"\u00e9":"1","e\u0301":"2"}`, "2"},
-		{"blanks and hyphens are no name", "{{nom complet}} {{a-b}}", `{"nom complet":"x","a-b":"y"}`, "{{nom complet}} {{a-b}}"},
+		{"blanks and hyphens are no name", "{{nom complet}} {{a-b}}", `{"nom complet":"x","a-b":"y"}`,
+			"{{nom complet}} {{a-b}}"},
 		{"half open", "{{a} {{a", `{"a":"x"}`, "{{a} {{a"},
 		{"full-width braces", "｛｛a｝｝", `{"a":"x"}`, "｛｛a｝｝"},
 	} {

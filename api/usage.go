@@ -50,17 +50,20 @@ func (a *API) usage(c *gin.Context) (usageView, error) {
 	if err := q.first(); err != nil {
 		return usageView{}, err
 	}
-	counted, err := a.Statistics.Quality(c.Request.Context(), statistics.QualityFilter{Company: companyID(c), First: first, Last: last}, by...)
+	counted, err := a.Statistics.Quality(c.Request.Context(), statistics.QualityFilter{Company: companyID(c), First: first,
+		Last: last}, by...)
 	if errors.Is(err, statistics.ErrTooManyRows) {
 		q.add(usageTooLong)
 		err = q.first()
 	}
 	over := time.Date(last.Year(), last.Month(), last.Day()+1, 0, 0, 0, 0, sms.Burundi)
-	view := usageView{From: first.Format(time.DateOnly), To: last.Format(time.DateOnly), Data: make([]usageLine, len(counted)), Provisional: postgres.Now().Before(over)}
+	view := usageView{From: first.Format(time.DateOnly), To: last.Format(time.DateOnly),
+		Data: make([]usageLine, len(counted)), Provisional: postgres.Now().Before(over)}
 	for i := range counted {
 		n := &counted[i]
 		view.Provisional = view.Provisional || n.Pending() > 0
-		view.Data[i] = usageLine{Accepted: n.Accepted(), Sent: n.Sent, Failed: n.Failed, Pending: n.Pending(), Segments: n.Segments, Credits: n.Credits}
+		view.Data[i] = usageLine{Accepted: n.Accepted(), Sent: n.Sent, Failed: n.Failed, Pending: n.Pending(),
+			Segments: n.Segments, Credits: n.Credits}
 		view.Data[i].name(n, by)
 	}
 	return view, err
@@ -120,4 +123,5 @@ func (q *query) by() []statistics.Dimension {
 }
 
 // usageBy are the properties of a usage report.
-var usageBy = []statistics.Dimension{statistics.ByDay, statistics.ByMonth, statistics.ByCarrier, statistics.BySender, statistics.ByCostCenter}
+var usageBy = []statistics.Dimension{statistics.ByDay, statistics.ByMonth, statistics.ByCarrier, statistics.BySender,
+	statistics.ByCostCenter}

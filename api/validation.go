@@ -93,7 +93,8 @@ func (p *problems) none() bool { return len(p.listed) == 0 && p.more == 0 }
 func (p problems) MarshalJSON() ([]byte, error) {
 	all := p.listed
 	if p.more > 0 {
-		all = append(all[:len(all):len(all)], problem{moreKey, strings.Replace(moreFields.text, "N", strconv.Itoa(p.more), 1)})
+		all = append(all[:len(all):len(all)], problem{
+			moreKey, strings.Replace(moreFields.text, "N", strconv.Itoa(p.more), 1)})
 	}
 	var out bytes.Buffer
 	out.WriteByte('{')

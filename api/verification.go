@@ -24,7 +24,9 @@ const defaultLocale = "fr"
 
 // createVerification is POST /v1/verifications.
 func (a *API) createVerification(c *gin.Context) {
-	handleSend(a, c, a.readVerification, problems.first, func(c *gin.Context, answer intake.Answer, err error) { a.writeAnswer(c, answer, limited(c, err)) },
+	handleSend(a, c, a.readVerification, problems.first, func(c *gin.Context, answer intake.Answer, err error) {
+		a.writeAnswer(c, answer, limited(c, err))
+	},
 		func(ctx context.Context, p *accounts.Principal, r verifications.Request, key *intake.Key) (intake.Answer, error) {
 			return a.Intake.Verify(ctx, p, r, key)
 		})
@@ -35,7 +37,8 @@ func (a *API) readVerification(f fields) (r verifications.Request, p problems) {
 	r.Sender = p.sender(f.sender, senderRequired, senderInvalid)
 	r.Locale = p.localeOf(f.locale)
 	r.Digits = p.whole(f.codeLength, codeLengthInvalid, otp.Least, otp.Most, otp.Default)
-	r.Life = time.Duration(p.whole(f.ttl, ttlInvalid, int(verifications.LeastLife.Seconds()), int(verifications.MostLife.Seconds()),
+	r.Life = time.Duration(p.whole(f.ttl, ttlInvalid, int(verifications.LeastLife.Seconds()),
+		int(verifications.MostLife.Seconds()),
 		int(verifications.DefaultLife.Seconds()))) * time.Second
 	r.Reference = p.label(f.reference, referenceWrong)
 	r.Amount, r.Payee = p.payment(f)
@@ -47,7 +50,10 @@ func (a *API) readVerification(f fields) (r verifications.Request, p problems) {
 	if r.AppHash != "" && r.WebDomain != "" {
 		p.add(webDomainToo)
 	}
-	r.EndUser = p.valid(f.endUser, endUserInvalid, func(s string) bool { return !longerThan(s, sms.MaxLabel) && sms.IsPrintable(s) })
+	r.EndUser = p.valid(f.endUser, endUserInvalid, func(s string) bool {
+		return !longerThan(s, sms.MaxLabel) &&
+			sms.IsPrintable(s)
+	})
 	return r, p
 }
 
@@ -59,11 +65,13 @@ func (p *problems) localeOf(v value) string {
 
 // payment reads the amount and the payee of a payment, as a text shows them; both are "" without one.
 func (p *problems) payment(f fields) (amount, payee string) {
-	return p.shown(f.amount, amountInvalid, verifications.MostAmount), p.shown(f.payee, payeeInvalid, verifications.MostPayee)
+	return p.shown(f.amount, amountInvalid, verifications.MostAmount),
+		p.shown(f.payee, payeeInvalid, verifications.MostPayee)
 }
 
 func (p *problems) shown(v value, invalid *refusal, most int) string {
-	return verifications.Shown(p.valid(v, invalid, func(s string) bool { return verifications.ValidShown(verifications.Shown(s), most) }))
+	return verifications.Shown(p.valid(v, invalid,
+		func(s string) bool { return verifications.ValidShown(verifications.Shown(s), most) }))
 }
 
 // valid reads an optional text; missing and null are "".
@@ -174,7 +182,8 @@ func (a *API) cancelVerification(c *gin.Context) (intake.VerificationView, error
 }
 
 // judge changes the named verification, and returns it as it is afterwards.
-func (a *API) judge(c *gin.Context, do func(context.Context, sms.CompanyID, ulid.ULID) (verifications.Verification, error)) (view intake.VerificationView, err error) {
+func (a *API) judge(c *gin.Context, do func(context.Context, sms.CompanyID, ulid.ULID) (verifications.Verification,
+	error)) (view intake.VerificationView, err error) {
 	id, err := verificationNamed(c)
 	if err != nil {
 		return view, err
@@ -231,7 +240,9 @@ func (a *API) sendFeedback(c *gin.Context) {
 		}
 		ctx, cancel := background(c)
 		defer cancel()
-		return feedbackView{record.ULID, converted}, a.Intake.Feedback(ctx, verifications.Feedback{Company: companyID(c), MessageID: record.ID,
-			Message: record.ULID, CreatedAt: record.CreatedAt, Carrier: record.Carrier, Number: record.Number, Converted: converted})
+		return feedbackView{record.ULID, converted},
+			a.Intake.Feedback(ctx, verifications.Feedback{Company: companyID(c), MessageID: record.ID,
+				Message: record.ULID, CreatedAt: record.CreatedAt, Carrier: record.Carrier, Number: record.Number,
+				Converted: converted})
 	})(c)
 }

@@ -19,7 +19,8 @@ import (
 func (w *world) verificationCode(id string) string {
 	w.t.Helper()
 	var secret otp.Secret
-	if err := w.pool.QueryRow(w.t.Context(), `SELECT secret FROM verifications WHERE ulid = $1`, [16]byte(ulid.MustParse(id))).Scan(&secret); err != nil {
+	if err := w.pool.QueryRow(w.t.Context(), `SELECT secret FROM verifications WHERE ulid = $1`,
+		[16]byte(ulid.MustParse(id))).Scan(&secret); err != nil {
 		w.t.Fatal(err)
 	}
 	return secret.Code([]byte("key"))
@@ -48,7 +49,8 @@ func (w *world) verify(body string, header ...string) (v verified, got reply) {
 
 // aSecondLater makes the last requests older than a double click.
 func (w *world) aSecondLater() {
-	w.exec(`UPDATE verifications SET sent_at = least(sent_at, now()) - interval '1 second', finished_at = finished_at - interval '1 second'`)
+	w.exec(`UPDATE verifications SET sent_at = least(sent_at, now()) - interval '1 second',
+		finished_at = finished_at - interval '1 second'`)
 }
 
 func (w *world) check(id, code string) reply {
@@ -82,13 +84,15 @@ func TestVerification(t *testing.T) {
 	if got := w.check(v.ID, wrong); got.status != 400 {
 		t.Errorf("the fifth wrong code: %d %s", got.status, got.body)
 	}
-	if got := w.check(v.ID, code); got.status != 429 || got.header.Get("Retry-After") == "" || got.header.Get("X-Error-Code") != "verification_checks" {
+	if got := w.check(v.ID, code); got.status != 429 || got.header.Get("Retry-After") == "" ||
+		got.header.Get("X-Error-Code") != "verification_checks" {
 		t.Errorf("the right code after five wrong ones: %d %s", got.status, got.body)
 	}
 	if _, got := w.verify(body); got.status != 429 || got.header.Get("X-Error-Code") != "verification_checks" {
 		t.Errorf("another code after five wrong ones: %d %s", got.status, got.body)
 	}
-	if got := w.do("live", "GET", "/v1/verifications/"+v.ID, ""); got.status != 200 || !strings.Contains(got.body, `"status":"max_attempts_reached"`) {
+	if got := w.do("live", "GET", "/v1/verifications/"+v.ID, ""); got.status != 200 ||
+		!strings.Contains(got.body, `"status":"max_attempts_reached"`) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := w.do("other", "GET", "/v1/verifications/"+v.ID, ""); got.status != 404 {
@@ -100,7 +104,8 @@ func TestVerification(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM messages WHERE body LIKE '%' || $1 || '%'`, code); n != 0 {
 		t.Error("the code is in a message's text")
 	}
-	if n := w.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id WHERE body LIKE '%******%' AND o.expires_at <= now() + interval '10 min' AND lane = 0`); n != 2 {
+	if n := w.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id WHERE body LIKE '%******%'
+		AND o.expires_at <= now() + interval '10 min' AND lane = 0`); n != 2 {
 		t.Errorf("%d messages wait, not 2", n)
 	}
 	if n := w.count(`SELECT credits FROM balances WHERE company_id = $1`, w.company["live"]); n != 998 {
@@ -108,8 +113,8 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// TestVerificationOnce: of a hundred checks at once with the right code one approves. The others are told the same, and that
-// they repeat it.
+// TestVerificationOnce: of a hundred checks at once with the right code one approves. The others are told the same, and
+// that they repeat it.
 func TestVerificationOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -143,14 +148,15 @@ func TestVerificationOnce(t *testing.T) {
 	}
 }
 
-// TestVerificationLimits: five sends of one verification, 20 to a number within an hour, and the company's own limit. What is
-// refused is neither charged nor counted.
+// TestVerificationLimits: five sends of one verification, 20 to a number within an hour, and the company's own limit.
+// What is refused is neither charged nor counted.
 func TestVerificationLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Verifications: 24}).settle()
 	refused := func(body string) {
 		t.Helper()
-		if _, got := w.verify(body); got.status != 429 || got.header.Get("X-Error-Code") != "verification_limit" || got.header.Get("Retry-After") == "" {
+		if _, got := w.verify(body); got.status != 429 || got.header.Get("X-Error-Code") != "verification_limit" ||
+			got.header.Get("Retry-After") == "" {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
@@ -168,7 +174,8 @@ func TestVerificationLimits(t *testing.T) {
 	}
 	refused(body(4))
 	for n := range 4 {
-		if _, got := w.verify(fmt.Sprintf(`{"phone_number":"7912345%d","sender":"ACME","end_user_id":"u"}`, n)); got.status != 200 {
+		if _, got := w.verify(fmt.Sprintf(`{"phone_number":"7912345%d","sender":"ACME","end_user_id":"u"}`,
+			n)); got.status != 200 {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
@@ -217,13 +224,16 @@ func TestVerificationOfPayment(t *testing.T) {
 	}
 	code := w.verificationCode(v.ID)
 	path := "/v1/verifications/" + v.ID + "/check"
-	if got := w.do("live", "POST", path, object("code", code)); got.status != 422 || got.header.Get("X-Error-Code") != "payment_required" {
+	if got := w.do("live", "POST", path, object("code", code)); got.status != 422 ||
+		got.header.Get("X-Error-Code") != "payment_required" {
 		t.Errorf("without the payment: %d %s", got.status, got.body)
 	}
-	if got := w.do("live", "POST", path, object("code", code, "amount", "26 000 FBu", "payee", "Chez Évariste")); got.status != 400 {
+	if got := w.do("live", "POST", path, object("code", code, "amount", "26 000 FBu", "payee",
+		"Chez Évariste")); got.status != 400 {
 		t.Errorf("another amount: %d %s", got.status, got.body)
 	}
-	if got := w.do("live", "POST", path, object("code", code[:3]+" "+code[3:], "amount", "25 000 FBu", "payee", "Chez Évariste")); got.status != 200 || !strings.Contains(got.body, `"status":"approved"`) {
+	if got := w.do("live", "POST", path, object("code", code[:3]+" "+code[3:], "amount", "25 000 FBu", "payee",
+		"Chez Évariste")); got.status != 200 || !strings.Contains(got.body, `"status":"approved"`) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := w.check(v.ID, code); got.status != 422 && got.status != 409 {
@@ -231,12 +241,13 @@ func TestVerificationOfPayment(t *testing.T) {
 	}
 }
 
-// TestVerificationAsTyped: people and pages write codes, languages and payments in many forms. A check of another form is no
-// wrong code.
+// TestVerificationAsTyped: people and pages write codes, languages and payments in many forms. A check of another form
+// is no wrong code.
 func TestVerificationAsTyped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	for given, want := range map[string]string{"": "fr", "fr-FR": "fr", "fr_BI": "fr", "FR": "fr", "rn-BI": "rn", " sw_KE.UTF-8": "sw", "eng": "en", "run-Latn-BI": "rn"} {
+	for given, want := range map[string]string{"": "fr", "fr-FR": "fr", "fr_BI": "fr", "FR": "fr", "rn-BI": "rn",
+		" sw_KE.UTF-8": "sw", "eng": "en", "run-Latn-BI": "rn"} {
 		body := object("phone_number", "79123456", "sender", "ACME", "locale", given, "client_reference", given)
 		if given == "" {
 			body = `{"phone_number":"79123456","sender":"ACME"}`
@@ -248,24 +259,29 @@ func TestVerificationAsTyped(t *testing.T) {
 	}
 	w.exec(`DELETE FROM verifications`)
 	const asked, shown = "25\u202f000 – 26\u00a0000\u2007FBu", "25 000 - 26 000 FBu"
-	v, got := w.verify(object("phone_number", "79123456", "sender", "ACME", "amount", asked, "payee", "L’Ève ça,  E\u0301"))
+	v, got := w.verify(object("phone_number", "79123456", "sender", "ACME", "amount", asked, "payee",
+		"L’Ève ça,  E\u0301"))
 	if got.status != 200 || !strings.Contains(got.body, `"amount":"`+shown+`","payee":"L'Eve ca, É"`) {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
 	code := w.verificationCode(v.ID)
 	arabic := strings.Map(func(r rune) rune { return r - '0' + '٠' }, code)
 	wide := strings.Map(func(r rune) rune { return r - '0' + '０' }, code)
-	typed := []string{code[:3] + "-" + code[3:], code[:3] + " " + code[3:], code[:3] + "\u00a0" + code[3:], code[:3] + "\u2009–\u202f" + code[3:], "\u200e" + code + "\u200f", "\u202a" + code + "\u202c", code + "\r\n", "\t" + code + "\u2028", arabic, wide, "\ufeff" + wide}
+	typed := []string{code[:3] + "-" + code[3:], code[:3] + " " + code[3:], code[:3] + "\u00a0" + code[3:],
+		code[:3] + "\u2009–\u202f" + code[3:], "\u200e" + code + "\u200f", "\u202a" + code + "\u202c", code + "\r\n",
+		"\t" + code + "\u2028", arabic, wide, "\ufeff" + wide}
 	payments := [][2]string{{asked, "L’Ève ça, É"}, {shown, "L'Eve ca, É"}, {"25 000 — 26 000 FBu", " L‘Ève ça, É"}}
 	for n, code := range typed {
 		w.exec(`UPDATE verifications SET state = 0, finished_at = NULL`)
 		payment := payments[n%len(payments)]
 		for range 2 { // a refused form is no check
-			if got := w.do("live", "POST", "/v1/verifications/"+v.ID+"/check", object("code", code+"x", "amount", payment[0], "payee", payment[1])); got.status != 422 {
+			if got := w.do("live", "POST", "/v1/verifications/"+v.ID+"/check",
+				object("code", code+"x", "amount", payment[0], "payee", payment[1])); got.status != 422 {
 				t.Errorf("%q: %d %s", code+"x", got.status, got.body)
 			}
 		}
-		if got := w.do("live", "POST", "/v1/verifications/"+v.ID+"/check", object("code", code, "amount", payment[0], "payee", payment[1])); got.status != 200 {
+		if got := w.do("live", "POST", "/v1/verifications/"+v.ID+"/check",
+			object("code", code, "amount", payment[0], "payee", payment[1])); got.status != 200 {
 			t.Errorf("%q %q: %d %s", code, payment, got.status, got.body)
 		}
 	}
@@ -274,11 +290,13 @@ func TestVerificationAsTyped(t *testing.T) {
 	}
 }
 
-// TestVerificationEnds: cancelled and expired ones take no code, and the event comes once, for endpoints that ask for it.
+// TestVerificationEnds: cancelled and expired ones take no code, and the event comes once, for endpoints that ask for
+// it.
 func TestVerificationEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret, active, events) VALUES ($1, 'https://127.0.0.1:1/', 'x', true, '{verification.finished}')`, w.company["live"])
+	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret, active, events)
+		VALUES ($1, 'https://127.0.0.1:1/', 'x', true, '{verification.finished}')`, w.company["live"])
 	one, _ := w.verify(`{"phone_number":"79123456","sender":"ACME"}`)
 	two, _ := w.verify(`{"phone_number":"79123457","sender":"ACME"}`)
 	three, _ := w.verify(`{"phone_number":"79123458","sender":"ACME"}`)
@@ -294,15 +312,19 @@ func TestVerificationEnds(t *testing.T) {
 	}
 	w.exec(`UPDATE verifications SET expires_at = now() WHERE state = 0`)
 	w.exec(`UPDATE messages SET status = 2, failed_at = now() WHERE phone_number = '+25779123458'`)
-	w.exec(`WITH sent AS (DELETE FROM outbox o USING messages m WHERE m.id = o.message_id AND m.phone_number = '+25779123457' RETURNING m.id)
-		INSERT INTO segments (carrier, key, link, message_id, segment, total, submitted_at) SELECT 'leo', '1', 'leo', id, 1, 1, now() FROM sent`)
-	if got := w.check(two.ID, w.verificationCode(two.ID)); got.status != 400 || got.header.Get("X-Error-Code") != "code_expired" {
+	w.exec(`WITH sent AS (DELETE FROM outbox o USING messages m WHERE m.id = o.message_id
+		AND m.phone_number = '+25779123457' RETURNING m.id)
+		INSERT INTO segments (carrier, key, link, message_id, segment, total, submitted_at) SELECT 'leo', '1', 'leo', id, 1,
+			1, now() FROM sent`)
+	if got := w.check(two.ID, w.verificationCode(two.ID)); got.status != 400 ||
+		got.header.Get("X-Error-Code") != "code_expired" {
 		t.Errorf("the code of an expired one: %d %s", got.status, got.body)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- w.deps.Intake.RunVerifications(ctx) }()
-	for deadline := time.Now().Add(20 * time.Second); w.count(`SELECT count(*) FROM verifications WHERE state = 0`) > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); w.count(`SELECT count(*) FROM verifications WHERE state = 0`) > 0 &&
+		time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	end()
@@ -313,7 +335,8 @@ func TestVerificationEnds(t *testing.T) {
 		if got := w.do("live", "GET", "/v1/verifications/"+id, ""); !strings.Contains(got.body, `"status":"`+want+`"`) {
 			t.Errorf("want %s: %s", want, got.body)
 		}
-		if n := w.count(`SELECT count(*) FROM webhook_undelivered WHERE data LIKE '%' || $1 || '%' AND data LIKE '%"status":"' || $2 || '"%'`, id, want); n != 1 {
+		if n := w.count(`SELECT count(*) FROM webhook_undelivered WHERE data LIKE '%' || $1 || '%'
+			AND data LIKE '%"status":"' || $2 || '"%'`, id, want); n != 1 {
 			t.Errorf("%d events of %s", n, want)
 		}
 	}
@@ -345,17 +368,21 @@ func TestVerificationRefusals(t *testing.T) {
 		{start + `,"end_user_id":"a\n"}`, "end_user_id", "end_user_id_invalid"},
 		{start + `,"client_reference":5}`, "client_reference", "client_reference_not_a_string"},
 	} {
-		if _, got := w.verify(c.body); got.status != 422 || got.header.Get("X-Error-Code") != c.code || !strings.Contains(got.body, `"`+c.field+`"`) {
+		if _, got := w.verify(c.body); got.status != 422 || got.header.Get("X-Error-Code") != c.code ||
+			!strings.Contains(got.body, `"`+c.field+`"`) {
 			t.Errorf("%s: %d %s %s", c.body, got.status, got.header.Get("X-Error-Code"), got.body)
 		}
 	}
-	if _, got := w.verify(start + `,"amount":"` + strings.Repeat("9", 20) + `","payee":"` + strings.Repeat("W", 30) + `","locale":"sw","code_length":10,"web_domain":"` + strings.Repeat("a", 37) + `.bi"}`); got.status != 400 ||
+	if _, got := w.verify(start + `,"amount":"` + strings.Repeat("9", 20) + `","payee":"` + strings.Repeat("W", 30) +
+		`","locale":"sw","code_length":10,"web_domain":"` + strings.Repeat("a", 37) + `.bi"}`); got.status != 400 ||
 		got.header.Get("X-Error-Code") != "verification_too_long" {
 		t.Errorf("too long: %d %s", got.status, got.body)
 	}
 	v, _ := w.verify(start + `}`)
-	for body, code := range map[string]string{`{}`: "code_required", `{"code":"123"}`: "code_invalid", `{"code":123456}`: "code_invalid", `{"code":"12345a"}`: "code_invalid"} {
-		if got := w.do("live", "POST", "/v1/verifications/"+v.ID+"/check", body); got.status != 422 || got.header.Get("X-Error-Code") != code {
+	for body, code := range map[string]string{`{}`: "code_required", `{"code":"123"}`: "code_invalid",
+		`{"code":123456}`: "code_invalid", `{"code":"12345a"}`: "code_invalid"} {
+		if got := w.do("live", "POST", "/v1/verifications/"+v.ID+"/check", body); got.status != 422 ||
+			got.header.Get("X-Error-Code") != code {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
 	}
@@ -385,11 +412,13 @@ func TestFeedback(t *testing.T) {
 		if converted {
 			want = 1
 		}
-		if asked, is := w.count(`SELECT asked FROM conversions`), w.count(`SELECT converted FROM conversions`); asked != 1 || is != int64(want) {
+		if asked, is := w.count(`SELECT asked FROM conversions`), w.count(`SELECT converted FROM conversions`); asked != 1 ||
+			is != int64(want) {
 			t.Errorf("%d of %d, want %d of 1", is, asked, want)
 		}
 	}
-	if got := w.do("live", "POST", path, `{"converted":"yes"}`); got.status != 422 || got.header.Get("X-Error-Code") != "converted_invalid" {
+	if got := w.do("live", "POST", path, `{"converted":"yes"}`); got.status != 422 ||
+		got.header.Get("X-Error-Code") != "converted_invalid" {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if got := w.do("other", "POST", path, `{"converted":true}`); got.status != 404 {

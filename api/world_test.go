@@ -79,7 +79,8 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if o.Limit == 0 {
 		o.Limit = 100_000
 	}
-	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6", "31"}}, {Carrier: "leo", Prefixes: []string{"7"}}})
+	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6", "31"}},
+		{Carrier: "leo", Prefixes: []string{"7"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +92,10 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	}
 	w.senders = senders.New(w.pool, testSender, holders.Forget)
 	w.deps = Deps{
-		Holders: holders, People: people.New(w.pool), Companies: companies.New(w.pool, holders.Forget), TestNumbers: testnumbers.New(w.pool, numbers),
-		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
-		Messages: messages.New(w.pool), Lookup: lookup.New(w.pool), Statistics: statistics.New(w.pool),
+		Holders: holders, People: people.New(w.pool), Companies: companies.New(w.pool, holders.Forget),
+		TestNumbers: testnumbers.New(w.pool, numbers),
+		Throttle:    throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
+		Messages:    messages.New(w.pool), Lookup: lookup.New(w.pool), Statistics: statistics.New(w.pool),
 		Handsets: handsets.New(w.pool),
 		Ledger:   billing.New(w.pool),
 		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),
@@ -103,8 +105,10 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		return done.Cancelled, done.Credits, err
 	}
 	w.deps.Verifications = verifications.New(w.pool, []byte("key"))
-	in := intake.Options{TestSender: testSender, TestQuota: 5, Verifications: w.deps.Verifications, Events: w.deps.Webhooks.Enqueue,
-		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications", Limit: cmp.Or(o.Verifications, 1000), Window: time.Hour, Timeout: 5 * time.Second})}
+	in := intake.Options{TestSender: testSender, TestQuota: 5, Verifications: w.deps.Verifications,
+		Events: w.deps.Webhooks.Enqueue,
+		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications",
+			Limit: cmp.Or(o.Verifications, 1000), Window: time.Hour, Timeout: 5 * time.Second})}
 	if o.Intake != nil {
 		o.Intake(&in)
 	}
@@ -112,9 +116,11 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if o.Line != nil {
 		accepting = testenv.Unheard(t, w.pool, o.Line)
 	}
-	w.deps.Intake = intake.New(accepting, holders, w.deps.TestNumbers, w.deps.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
+	w.deps.Intake = intake.New(accepting, holders, w.deps.TestNumbers, w.deps.Messages,
+		queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
 	if o.FailedLogins > 0 {
-		o.Options.FailedLogins = throttle.New(rdb, throttle.Options{Prefix: prefix + ":logins", Limit: o.FailedLogins, Timeout: 5 * time.Second})
+		o.Options.FailedLogins = throttle.New(rdb, throttle.Options{Prefix: prefix + ":logins", Limit: o.FailedLogins,
+			Timeout: 5 * time.Second})
 	}
 	w.plan = sms.NewPlan("6", "7", "31")
 	o.Plan, o.TestSender, o.TestQuota, o.Replacements = w.plan, testSender, 5, 3
@@ -141,7 +147,8 @@ func (w *world) customer(name string, company *companies.NewCompany) {
 	w.t.Helper()
 	ctx, email := context.Background(), name+"@example.com"
 	// An argon2 hash for each customer would take most of a test's time.
-	err := w.pool.QueryRow(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none') RETURNING id`, email, name).Scan(new(int64))
+	err := w.pool.QueryRow(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none') RETURNING id`,
+		email, name).Scan(new(int64))
 	if err != nil {
 		w.t.Fatalf("creating %s: %v", name, err)
 	}
@@ -210,7 +217,8 @@ func (w *world) settle() *world {
 
 func (w *world) testNumber(customer string, number sms.Number) {
 	w.t.Helper()
-	if _, err := w.deps.TestNumbers.SetTestNumber(context.Background(), customer+"@example.com", number, true); err != nil {
+	if _, err := w.deps.TestNumbers.SetTestNumber(context.Background(), customer+"@example.com", number,
+		true); err != nil {
 		w.t.Fatal(err)
 	}
 }

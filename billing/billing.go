@@ -1,12 +1,12 @@
 // Package billing has the credit ledger. No other package changes a balance.
 //
-// One credit pays for one segment (rule api 8). A company's balance is one row, and every change of it is one ledger row
-// in the same transaction, so that always
+// One credit pays for one segment (rule api 8). A company's balance is one row, and every change of it is one ledger
+// row in the same transaction, so that always
 //
 //	balances.credits = sum(ledger.amount) >= 0
 //
-// and each ledger row's balance_after continues the one before it. Ledger rows are never changed or deleted; a correction
-// is a new row.
+// and each ledger row's balance_after continues the one before it. Ledger rows are never changed or deleted; a
+// correction is a new row.
 //
 // Functions with a pgx.Tx work in the caller's transaction: intake commits a debit together with its messages, the
 // dispatcher a refund together with the failure.
@@ -65,7 +65,8 @@ func (l *Ledger) Balance(ctx context.Context, companyID int64) (credits int64, e
 func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int64, error) {
 	balances := make(map[int64]int64, len(companies))
 	var id, credits int64
-	if err := postgres.Each(ctx, l.pool, fmt.Sprintf("reading %d balances", len(companies)), []any{&id, &credits}, func() error { balances[id] = credits; return nil },
+	if err := postgres.Each(ctx, l.pool, fmt.Sprintf("reading %d balances", len(companies)), []any{&id, &credits},
+		func() error { balances[id] = credits; return nil },
 		`SELECT company_id, credits FROM balances WHERE company_id = ANY($1)`, companies); err != nil {
 		return nil, err
 	}
@@ -74,7 +75,8 @@ func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int
 
 // SpentToday returns the credits of a company's sends today in Burundi, without subtracting refunds.
 func (l *Ledger) SpentToday(ctx context.Context, company sms.CompanyID) (credits int64, err error) {
-	err = l.pool.QueryRow(ctx, `SELECT CASE WHEN spent_on >= `+burundi+` THEN spent ELSE 0 END FROM balances WHERE company_id = $1`, int64(company)).Scan(&credits)
+	err = l.pool.QueryRow(ctx, `SELECT CASE WHEN spent_on >= `+burundi+
+		` THEN spent ELSE 0 END FROM balances WHERE company_id = $1`, int64(company)).Scan(&credits)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return 0, fmt.Errorf("reading what company %d has spent: %w", company, err)
 	}
@@ -83,7 +85,8 @@ func (l *Ledger) SpentToday(ctx context.Context, company sms.CompanyID) (credits
 
 // TestUsed returns the used segments of a company's test pool: those of test messages that are sent or pending.
 func (l *Ledger) TestUsed(ctx context.Context, company sms.CompanyID) (segments int, err error) {
-	err = l.pool.QueryRow(ctx, `SELECT coalesce((SELECT test_used FROM balances WHERE company_id = $1), 0)`, int64(company)).Scan(&segments)
+	err = l.pool.QueryRow(ctx, `SELECT coalesce((SELECT test_used FROM balances WHERE company_id = $1), 0)`,
+		int64(company)).Scan(&segments)
 	if err != nil {
 		return 0, fmt.Errorf("reading the test pool of company %d: %w", company, err)
 	}
@@ -116,9 +119,9 @@ func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string)
 	return Adjust(ctx, tx, Adjustment{Company: companyID, Amount: amount, Note: note})
 }
 
-// Adjust changes a company's balance in the caller's transaction, for example together with the audit entry, and returns
-// the new balance. The first call with a key makes the change, later ones return ErrGranted; concurrent calls wait for
-// each other. On an error, ErrNoBalance and ErrNegative among them, nothing changes.
+// Adjust changes a company's balance in the caller's transaction, for example together with the audit entry, and
+// returns the new balance. The first call with a key makes the change, later ones return ErrGranted; concurrent calls
+// wait for each other. On an error, ErrNoBalance and ErrNegative among them, nothing changes.
 func Adjust(ctx context.Context, tx pgx.Tx, a Adjustment) (int64, error) {
 	companyID, amount := a.Company, a.Amount
 	var key pgtype.UUID
@@ -138,7 +141,8 @@ func Adjust(ctx context.Context, tx pgx.Tx, a Adjustment) (int64, error) {
 	}
 	if key.Valid {
 		var granted bool
-		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM ledger WHERE kind <> 'send' AND ref = $1)`, key).Scan(&granted); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM ledger WHERE kind <> 'send' AND ref = $1)`, key).Scan(
+			&granted); err != nil {
 			return 0, fmt.Errorf("looking for an earlier grant to company %d: %w", companyID, err)
 		}
 		if granted {
@@ -162,9 +166,9 @@ func Adjust(ctx context.Context, tx pgx.Tx, a Adjustment) (int64, error) {
 	return after, nil
 }
 
-// Audit checks the ledger. It returns the number of companies, and of those whose balance is not the sum of their ledger,
-// or whose ledger has a gap (a row whose balance_after does not continue the row before). It reads the whole ledger,
-// which may take minutes.
+// Audit checks the ledger. It returns the number of companies, and of those whose balance is not the sum of their
+// ledger, or whose ledger has a gap (a row whose balance_after does not continue the row before). It reads the whole
+// ledger, which may take minutes.
 func (l *Ledger) Audit(ctx context.Context) (companies, mismatches int64, err error) {
 	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {

@@ -57,7 +57,9 @@ func TestAdjust(t *testing.T) {
 	if err != nil || len(page) != 6 || page[4].Amount != 10 || page[4].BalanceAfter != 15 || page[4].Note != "by hand" {
 		t.Errorf("the statement: %+v, %v", page, err)
 	}
-	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return billing.Open(t.Context(), tx, 1) }); err == nil {
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return billing.Open(t.Context(), tx, 1)
+	}); err == nil {
 		t.Error("a second balance was opened")
 	}
 }
@@ -96,8 +98,10 @@ func TestAuditFinds(t *testing.T) {
 		{"a balance raised", `UPDATE balances SET credits = credits + 1 WHERE company_id = 2`, 3},
 		{"a balance gone", `DELETE FROM balances WHERE company_id = 2`, 3},
 		{"a balance without a ledger", `INSERT INTO balances VALUES (4, 1)`, 4},
-		{"a ledger without a balance", `INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (4, 'adjustment', 1, 1)`, 4},
-		{"an entry without its balance", `INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (2, 'adjustment', 1, 6)`, 3},
+		{"a ledger without a balance", `INSERT INTO ledger (company_id, kind, amount, balance_after)
+			VALUES (4, 'adjustment', 1, 1)`, 4},
+		{"an entry without its balance", `INSERT INTO ledger (company_id, kind, amount, balance_after)
+			VALUES (2, 'adjustment', 1, 6)`, 3},
 		{"a gap in the chain", `WITH a AS (UPDATE balances SET credits = 6 WHERE company_id = 2)
 			INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (2, 'adjustment', 1, 7)`, 3},
 	} {
@@ -124,7 +128,8 @@ func TestTestPool(t *testing.T) {
 	open(t, pool, 10, 0)
 	spend := func(company, segments, wantLeft int64, wantAdmitted bool) {
 		t.Helper()
-		got := charge(t, pool, billing.Debit{CompanyID: company, Amount: segments, Ref: ref(uint64(time.Now().UnixNano())), Test: true})
+		got := charge(t, pool, billing.Debit{CompanyID: company, Amount: segments, Ref: ref(uint64(time.Now().UnixNano())),
+			Test: true})
 		if want := (billing.Receipt{Admitted: wantAdmitted, Remaining: wantLeft}); got[0] != want {
 			t.Errorf("spending %d: %+v; want %+v", segments, got[0], want)
 		}

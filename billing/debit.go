@@ -20,18 +20,19 @@ type Receipt struct {
 	Left      int64 // of the day's Cap, when Capped
 }
 
-// Lock locks the balances for debits. It also runs the statements left for later (postgres.Pipeline), which may show that
-// some of the debits must not be made.
+// Lock locks the balances for debits. It also runs the statements left for later (postgres.Pipeline), which may show
+// that some of the debits must not be made.
 func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Locked, error) {
 	b := newLocked(debits)
 	return b, b.lock(ctx, tx, "", 0)
 }
 
 // Charge takes the credits of many requests at once, and the segments of test messages from their companies' pools of
-// testQuota each. It admits each company's debits in the given order, skips those above the balance (a smaller debit after
-// a skipped one may be admitted), and writes one ledger row for each admitted debit of credits. It returns one Receipt for
-// each Debit, in the same order. A company without a balance row has no credits and no pool. The day's debits are counted
-// in the row of the balance, so a Cap is never exceeded; a day is one of Burundi, and refunds are not subtracted.
+// testQuota each. It admits each company's debits in the given order, skips those above the balance (a smaller debit
+// after a skipped one may be admitted), and writes one ledger row for each admitted debit of credits. It returns one
+// Receipt for each Debit, in the same order. A company without a balance row has no credits and no pool. The day's
+// debits are counted in the row of the balance, so a Cap is never exceeded; a day is one of Burundi, and refunds are
+// not subtracted.
 func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
 	receipts := make([]Receipt, len(debits))
 	for i, d := range debits {
@@ -40,10 +41,10 @@ func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuot
 	return receipts, b.write(ctx, tx, KindSend)
 }
 
-// ChargeAll locks the balances for debits of at least one credit, without a Cap, that their companies can probably pay, and
-// makes all of them. It is left for later (postgres.Pipeline), and its receipts are set when tx is committed. If a company
-// cannot pay, PostgreSQL refuses the transaction (postgres.Refused); use Lock and Charge then. The transaction waits at
-// most patience for each lock.
+// ChargeAll locks the balances for debits of at least one credit, without a Cap, that their companies can probably pay,
+// and makes all of them. It is left for later (postgres.Pipeline), and its receipts are set when tx is committed. If a
+// company cannot pay, PostgreSQL refuses the transaction (postgres.Refused); use Lock and Charge then. The transaction
+// waits at most patience for each lock.
 func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Duration) ([]Receipt, error) {
 	b := newLocked(debits)
 	place := make(map[int64]int64, len(b.companies))
@@ -51,7 +52,8 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Dur
 		place[id] = int64(i)
 	}
 	n := len(debits)
-	totals, places, amounts, following, refs := make([]int64, len(b.companies)), make([]int64, n), make([]int64, n), make([]int64, n), make([][16]byte, n)
+	totals, places, amounts, following, refs := make([]int64, len(b.companies)), make([]int64, n), make([]int64, n),
+		make([]int64, n), make([][16]byte, n)
 	for i := n - 1; i >= 0; i-- {
 		d := debits[i]
 		at := place[d.CompanyID]
@@ -64,7 +66,8 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Dur
 	batch.Queue(`
 		WITH paid AS (
 			UPDATE balances b SET credits = b.credits - u.total, spent_on = `+burundiDay+`, spent = `+burundiSpent+` + u.total
-			FROM unnest($1::bigint[], $2::bigint[]) u(company_id, total) CROSS JOIN LATERAL (SELECT c.ctid AS address `+youngestBalance+`) y
+			FROM unnest($1::bigint[], $2::bigint[]) u(company_id, total) CROSS JOIN LATERAL (SELECT c.ctid AS address `+
+		youngestBalance+`) y
 			WHERE b.ctid = y.address
 			RETURNING b.company_id, b.credits
 		), balance AS (
@@ -84,7 +87,8 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Dur
 
 // remaining reads a company's ledger from its end: ref has no index for sends, and the planner would read the whole
 // ledger. The debit is seconds old.
-const remaining = `SELECT balance_after FROM (SELECT kind, ref, balance_after FROM ledger WHERE company_id = $1 ORDER BY id DESC LIMIT 100000) l
+const remaining = `SELECT balance_after FROM (SELECT kind, ref, balance_after FROM ledger WHERE company_id = $1
+	ORDER BY id DESC LIMIT 100000) l
 	WHERE kind = 'send' AND ref = $2 LIMIT 1`
 
 // Remaining returns a company's credits after a debit that was just committed.

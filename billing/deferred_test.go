@@ -47,8 +47,10 @@ func TestRefundDoesNotWait(t *testing.T) {
 		t.Helper()
 		u1, _ := l.TestUsed(t.Context(), 1)
 		u2, err := l.TestUsed(t.Context(), 2)
-		if a, b := balance(t, l, 1), balance(t, l, 2); a != want1 || b != want2 || u1 != wantUsed1 || u2 != wantUsed2 || err != nil {
-			t.Errorf("balances %d and %d, pools %d and %d, %v; want %d, %d, %d, %d", a, b, u1, u2, err, want1, want2, wantUsed1, wantUsed2)
+		if a, b := balance(t, l, 1), balance(t, l, 2); a != want1 || b != want2 || u1 != wantUsed1 || u2 != wantUsed2 ||
+			err != nil {
+			t.Errorf("balances %d and %d, pools %d and %d, %v; want %d, %d, %d, %d", a, b, u1, u2, err, want1, want2, wantUsed1,
+				wantUsed2)
 		}
 	}
 	state(7, 10, 2, 0)

@@ -45,7 +45,8 @@ func TestGrantOnce(t *testing.T) {
 	if err := grant(2, 11); err != nil {
 		t.Error(err)
 	}
-	if credits, err := New(pool).Balance(t.Context(), 7); err != nil || credits != 111 || done.Load() != 1 || before.Load() != 7 {
+	if credits, err := New(pool).Balance(t.Context(), 7); err != nil || credits != 111 || done.Load() != 1 ||
+		before.Load() != 7 {
 		t.Errorf("%d credits (%v) after %d grants and %d refused", credits, err, done.Load(), before.Load())
 	}
 }

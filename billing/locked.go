@@ -61,8 +61,8 @@ func newLocked(debits []Debit) *Locked {
 // burundi is the day in Burundi (UTC+2) when the transaction began.
 const burundi = `((now() AT TIME ZONE 'UTC') + interval '2 hours')::date`
 
-// spendingColumns are the day that counts and its debits. A transaction from before midnight that gets the lock after one
-// from the new day counts for the new day: the sum never goes back. A day further ahead comes from a wrong clock.
+// spendingColumns are the day that counts and its debits. A transaction from before midnight that gets the lock after
+// one from the new day counts for the new day: the sum never goes back. A day further ahead comes from a wrong clock.
 const (
 	spendingColumns = burundiDay + `, ` + burundiSpent
 	burundiDay      = `CASE WHEN spent_on = ` + burundi + ` + 1 THEN spent_on ELSE ` + burundi + ` END`
@@ -70,16 +70,17 @@ const (
 )
 
 // youngestBalance finds the balance of u's company from the newest of its versions. While a snapshot is open (pg_dump),
-// dead versions stay: tens of thousands for a busy company, all of which would be read from the other end. The condition
-// is a range, so the planner keeps the order. An update takes the address (ctid) that it found: with 20,000 dead versions
-// it reads 3 pages; by company_id it reads 149.
-const youngestBalance = `FROM balances c WHERE c.company_id >= u.company_id AND c.company_id <= u.company_id ORDER BY c.company_id DESC LIMIT 1`
+// dead versions stay: tens of thousands for a busy company, all of which would be read from the other end. The
+// condition is a range, so the planner keeps the order. An update takes the address (ctid) that it found: with 20,000
+// dead versions it reads 3 pages; by company_id it reads 149.
+const youngestBalance = `FROM balances c WHERE c.company_id >= u.company_id AND c.company_id <= u.company_id
+	ORDER BY c.company_id DESC LIMIT 1`
 
 const skipLocked = "SKIP LOCKED"
 
-// lock locks and reads the accounts in the order of company ids, which prevents deadlocks. With how skipLocked it leaves
-// out those that another transaction has locked; with "" it waits. patience is how long the transaction waits for each lock
-// from now on; 0: as before.
+// lock locks and reads the accounts in the order of company ids, which prevents deadlocks. With how skipLocked it
+// leaves out those that another transaction has locked; with "" it waits. patience is how long the transaction waits
+// for each lock from now on; 0: as before.
 func (b *Locked) lock(ctx context.Context, tx pgx.Tx, how string, patience time.Duration) error {
 	batch := &pgx.Batch{}
 	b.queueLock(batch, how, patience)
@@ -136,8 +137,10 @@ func (b *Locked) write(ctx context.Context, tx pgx.Tx, kind string) error {
 	batch := &pgx.Batch{}
 	// The rows are locked: their addresses (ctid) cannot change.
 	batch.Queue(`UPDATE balances b SET credits = u.credits, test_used = u.used, spent = u.spent, spent_on = u.day
-		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::date[]) u(company_id, credits, used, spent, day)
-		CROSS JOIN LATERAL (SELECT c.ctid AS address `+youngestBalance+`) y WHERE b.ctid = y.address`, ids, credits, used, spent, days)
+		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::date[]) u(company_id, credits, used, spent,
+		day)
+		CROSS JOIN LATERAL (SELECT c.ctid AS address `+youngestBalance+`) y WHERE b.ctid = y.address`, ids, credits, used,
+		spent, days)
 	if len(b.company) > 0 {
 		batch.Queue(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
 			SELECT unnest($2::bigint[]), $1, unnest($3::bigint[]), unnest($4::bigint[]), unnest($5::uuid[])`,

@@ -24,8 +24,8 @@ type model struct {
 
 var errCrash = errors.New("crash")
 
-// TestLedgerAgainstModel plays random charges, refunds and adjustments, some of which crash before their commit, against the model:
-// invariants I1 to I6 are true after each.
+// TestLedgerAgainstModel plays random charges, refunds and adjustments, some of which crash before their commit,
+// against the model: invariants I1 to I6 are true after each.
 func TestLedgerAgainstModel(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -36,7 +36,8 @@ func TestLedgerAgainstModel(t *testing.T) {
 		company += companies
 		model := model{balance: map[int64]int64{}, refunded: map[[16]byte]bool{}}
 		for id := first; id < first+companies; id++ {
-			if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return billing.Open(t.Context(), tx, id) }); err != nil {
+			if err := pgx.BeginFunc(t.Context(), pool,
+				func(tx pgx.Tx) error { return billing.Open(t.Context(), tx, id) }); err != nil {
 				rt.Fatal(err)
 			}
 			model.balance[id] = 0
@@ -64,7 +65,8 @@ func TestLedgerAgainstModel(t *testing.T) {
 				debits := make([]billing.Debit, rapid.IntRange(1, 6).Draw(rt, "n"))
 				for i := range debits {
 					next++
-					debits[i] = billing.Debit{CompanyID: rapid.OneOf(anyone, anyone, rapid.Just(int64(0))).Draw(rt, "company"), Amount: rapid.Int64Range(-1, 20).Draw(rt, "amount"), Ref: ref(next)}
+					debits[i] = billing.Debit{CompanyID: rapid.OneOf(anyone, anyone, rapid.Just(int64(0))).Draw(rt, "company"),
+						Amount: rapid.Int64Range(-1, 20).Draw(rt, "amount"), Ref: ref(next)}
 				}
 				all := rapid.Bool().Draw(rt, "all or none")
 				if all {
@@ -145,7 +147,8 @@ func TestLedgerAgainstModel(t *testing.T) {
 				}
 			},
 			"adjust": func(rt *rapid.T) {
-				id, amount := anyone.Draw(rt, "company"), rapid.Int64Range(-30, 60).Filter(func(n int64) bool { return n != 0 }).Draw(rt, "amount")
+				id, amount := anyone.Draw(rt, "company"),
+					rapid.Int64Range(-30, 60).Filter(func(n int64) bool { return n != 0 }).Draw(rt, "amount")
 				if model.balance[id]+amount < 0 {
 					if _, err := adjust(t, pool, id, amount, ""); !errors.Is(err, billing.ErrNegative) {
 						rt.Fatalf("adjusting %d by %d: %v", model.balance[id], amount, err)
@@ -178,7 +181,8 @@ func TestLedgerAgainstModel(t *testing.T) {
 						rt.Fatal(err)
 					}
 					if have != want || sum != want || !chained || !one {
-						rt.Fatalf("company %d: balance %d, ledger %d, want %d; chained %v, one entry a reference %v", id, have, sum, want, chained, one)
+						rt.Fatalf("company %d: balance %d, ledger %d, want %d; chained %v, one entry a reference %v", id, have, sum, want,
+							chained, one)
 					}
 					entries += n
 				}

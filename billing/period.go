@@ -36,7 +36,8 @@ type Part struct {
 	Usage       int64 // of sends
 }
 
-// Amount returns the value of credits of the part, nil without a price. No credits are worth nothing, whatever the price.
+// Amount returns the value of credits of the part, nil without a price. No credits are worth nothing, whatever the
+// price.
 func (p *Part) Amount(credits int64) *Money { return p.Price.Amount(credits) }
 
 // Amount is [Centimes.Of] a price that may be unknown: nil then, unless n is 0.
@@ -69,28 +70,32 @@ func (l *Ledger) Summary(ctx context.Context, company sms.CompanyID, from, to ti
 	}
 	cuts := of.cuts(from, to)
 	p = Period{From: from, To: to, Parts: make([]Part, len(cuts)-1), Open: to.After(postgres.Now().Add(-statementSkew))}
-	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		balances, ids, err := balancesAt(ctx, tx, company, cuts)
-		if err != nil {
-			return err
-		}
-		p.Opening, p.Closing = balances[0], balances[len(balances)-1]
-		for i := range p.Parts {
-			p.Parts[i] = Part{From: cuts[i], To: cuts[i+1], Price: of.At(cuts[i]), Usage: balances[i] - balances[i+1]}
-		}
-		var part int
-		var purchases, corrections, refunds int64
-		return postgres.Each(ctx, tx, fmt.Sprintf("adding up the ledger of company %d", company), []any{&part, &purchases, &corrections, &refunds}, func() error {
-			of := &p.Parts[part-1]
-			of.Purchases, of.Corrections, of.Refunds = purchases, corrections, refunds
-			of.Usage += purchases + corrections + refunds
-			return nil
-		}, `SELECT width_bucket(created_at, $4::timestamptz[]), coalesce(sum(amount) FILTER (WHERE kind = 'adjustment' AND amount > 0), 0)::bigint,
+	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			balances, ids, err := balancesAt(ctx, tx, company, cuts)
+			if err != nil {
+				return err
+			}
+			p.Opening, p.Closing = balances[0], balances[len(balances)-1]
+			for i := range p.Parts {
+				p.Parts[i] = Part{From: cuts[i], To: cuts[i+1], Price: of.At(cuts[i]), Usage: balances[i] - balances[i+1]}
+			}
+			var part int
+			var purchases, corrections, refunds int64
+			return postgres.Each(ctx, tx, fmt.Sprintf("adding up the ledger of company %d", company),
+				[]any{&part, &purchases, &corrections, &refunds}, func() error {
+					of := &p.Parts[part-1]
+					of.Purchases, of.Corrections, of.Refunds = purchases, corrections, refunds
+					of.Usage += purchases + corrections + refunds
+					return nil
+				}, `SELECT width_bucket(created_at, $4::timestamptz[]), coalesce(sum(amount) FILTER (WHERE kind = 'adjustment'
+			AND amount > 0), 0)::bigint,
 				coalesce(sum(amount) FILTER (WHERE kind = 'correction' OR kind = 'adjustment' AND amount < 0), 0)::bigint,
 				coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0)::bigint
-			FROM ledger WHERE company_id = $1 AND kind <> 'send' AND id >= $2 AND id < $3 AND created_at >= $5 AND created_at < $6 GROUP BY 1`,
-			int64(company), ids[0].from, ids[len(ids)-1].to, cuts, from, to)
-	})
+			FROM ledger WHERE company_id = $1 AND kind <> 'send' AND id >= $2 AND id < $3 AND created_at >= $5
+			AND created_at < $6 GROUP BY 1`,
+				int64(company), ids[0].from, ids[len(ids)-1].to, cuts, from, to)
+		})
 	return p, err
 }
 
@@ -98,7 +103,8 @@ func (l *Ledger) Summary(ctx context.Context, company sms.CompanyID, from, to ti
 type edge struct{ from, to int64 }
 
 // balancesAt returns a company's balance at each time: after all rows that were created before it.
-func balancesAt(ctx context.Context, db postgres.DB, company sms.CompanyID, times []time.Time) (balances []int64, edges []edge, err error) {
+func balancesAt(ctx context.Context, db postgres.DB, company sms.CompanyID, times []time.Time) (balances []int64,
+	edges []edge, err error) {
 	if edges, err = edgesOf(ctx, db, company, times); err != nil {
 		return nil, nil, err
 	}
@@ -109,8 +115,10 @@ func balancesAt(ctx context.Context, db postgres.DB, company sms.CompanyID, time
 	// Transactions that wait for each other are booked in another order than they began.
 	balances, err = postgres.All(ctx, db, fmt.Sprintf("reading balances of company %d", company), pgx.RowTo[int64], `
 		SELECT coalesce((SELECT balance_after FROM ledger WHERE company_id = $1 AND id < e.first ORDER BY id DESC LIMIT 1), 0)
-			+ coalesce((SELECT sum(amount)::bigint FROM ledger WHERE company_id = $1 AND id >= e.first AND id < e.beyond AND created_at < e.at), 0)
-		FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[]) WITH ORDINALITY e(first, beyond, at, n) ORDER BY n`, int64(company), from, to, times)
+			+ coalesce((SELECT sum(amount)::bigint FROM ledger WHERE company_id = $1 AND id >= e.first AND id < e.beyond
+			AND created_at < e.at), 0)
+		FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[]) WITH ORDINALITY e(first, beyond, at, n) ORDER BY n`,
+		int64(company), from, to, times)
 	return balances, edges, err
 }
 
@@ -128,7 +136,8 @@ func edgesOf(ctx context.Context, db postgres.DB, company sms.CompanyID, times [
 		), search(n, at, low, high) AS (
 			SELECT n, at, low, high FROM unnest($2::timestamptz[]) WITH ORDINALITY t(at, n), ends
 			UNION ALL
-			SELECT s.n, s.at, CASE WHEN r.created_at < s.at THEN r.id + 1 ELSE s.low END, CASE WHEN r.created_at < s.at THEN s.high ELSE s.low + (s.high - s.low) / 2 END
+			SELECT s.n, s.at, CASE WHEN r.created_at < s.at THEN r.id + 1 ELSE s.low END, CASE WHEN r.created_at < s.at
+				THEN s.high ELSE s.low + (s.high - s.low) / 2 END
 			FROM search s LEFT JOIN LATERAL (SELECT id, created_at FROM ledger
 				WHERE company_id = $1 AND id >= s.low + (s.high - s.low) / 2 ORDER BY id LIMIT 1) r ON true
 			WHERE s.low < s.high

@@ -30,7 +30,8 @@ type booked struct {
 // books writes a company's ledger, with rows in the order of the list.
 func books(t testing.TB, pool *pgxpool.Pool, company int64, rows []booked) {
 	t.Helper()
-	kinds, amounts, after, at := make([]string, len(rows)), make([]int64, len(rows)), make([]int64, len(rows)), make([]time.Time, len(rows))
+	kinds, amounts, after, at := make([]string, len(rows)), make([]int64, len(rows)), make([]int64, len(rows)),
+		make([]time.Time, len(rows))
 	balance := int64(0)
 	for i, r := range rows {
 		balance += r.amount
@@ -38,7 +39,8 @@ func books(t testing.TB, pool *pgxpool.Pool, company int64, rows []booked) {
 	}
 	if _, err := pool.Exec(t.Context(), `INSERT INTO ledger (company_id, kind, amount, balance_after, ref, created_at)
 		SELECT $1, kind, amount, after, CASE WHEN kind IN ('send', 'refund') THEN gen_random_uuid() END, at
-		FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[]) WITH ORDINALITY u(kind, amount, after, at, n) ORDER BY n`, company, kinds, amounts, after, at); err != nil {
+		FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[]) WITH ORDINALITY u(kind, amount, after, at, n)
+		ORDER BY n`, company, kinds, amounts, after, at); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -46,7 +48,8 @@ func books(t testing.TB, pool *pgxpool.Pool, company int64, rows []booked) {
 // price sets a price, or a tariff, whatever its day.
 func price(t testing.TB, pool *pgxpool.Pool, company int64, from string, centimes any) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), `INSERT INTO credit_prices (company_id, valid_from, centimes) VALUES ($1, $2, $3)`, company, from, centimes); err != nil {
+	if _, err := pool.Exec(t.Context(), `INSERT INTO credit_prices (company_id, valid_from, centimes) VALUES ($1, $2, $3)`,
+		company, from, centimes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -61,7 +64,8 @@ func TestMonthsAreExact(t *testing.T) {
 	company := int64(0)
 	rapid.Check(t, func(rt *rapid.T) {
 		company++
-		borders := []time.Time{month(2026, time.January), month(2026, time.February), month(2026, time.March), month(2026, time.April)}
+		borders := []time.Time{month(2026, time.January), month(2026, time.February), month(2026, time.March),
+			month(2026, time.April)}
 		var rows []booked
 		balance, at := int64(0), borders[0].Add(-time.Hour)
 		for range rapid.IntRange(0, 60).Draw(rt, "rows") {
@@ -72,7 +76,8 @@ func TestMonthsAreExact(t *testing.T) {
 			} else {
 				at = at.Add(time.Duration(rapid.Int64Range(-20_000, 9*24*3600*1000).Draw(rt, "later")) * time.Millisecond)
 			}
-			r := booked{rapid.SampledFrom([]string{"adjustment", "correction", "send", "refund"}).Draw(rt, "kind"), rapid.Int64Range(1, 1000).Draw(rt, "amount"), at}
+			r := booked{rapid.SampledFrom([]string{"adjustment", "correction", "send", "refund"}).Draw(rt, "kind"),
+				rapid.Int64Range(1, 1000).Draw(rt, "amount"), at}
 			if r.kind == "send" || r.kind == "correction" && rapid.Bool().Draw(rt, "taken") {
 				if r.amount = -min(r.amount, balance); r.amount == 0 {
 					continue
@@ -85,7 +90,8 @@ func TestMonthsAreExact(t *testing.T) {
 		var prices billing.Prices
 		for day := range 3 {
 			if rapid.Bool().Draw(rt, "a new price") {
-				from, c := borders[day].AddDate(0, 0, rapid.IntRange(0, 27).Draw(rt, "day")), billing.Centimes(rapid.IntRange(0, 5000).Draw(rt, "price"))
+				from, c := borders[day].AddDate(0, 0, rapid.IntRange(0, 27).Draw(rt, "day")),
+					billing.Centimes(rapid.IntRange(0, 5000).Draw(rt, "price"))
 				price(t, pool, company, from.Format(time.DateOnly), c)
 				prices.Own = append(prices.Own, billing.Rate{From: from, Price: &c})
 			}
@@ -123,7 +129,8 @@ func TestMonthsAreExact(t *testing.T) {
 			refunds, _ := p.Sum(func(p *billing.Part) int64 { return p.Refunds })
 			usage, amount := p.Sum(func(p *billing.Part) int64 { return p.Usage })
 			got := fmt.Sprint(p.Opening, p.Closing, purchases, corrections, refunds, usage)
-			if expected := fmt.Sprint(opening, end, want["adjustment"], want["correction"], want["refund"], -want["send"]); got != expected {
+			if expected := fmt.Sprint(opening, end, want["adjustment"], want["correction"], want["refund"],
+				-want["send"]); got != expected {
 				rt.Fatalf("month %d: %s, want %s of %v", i, got, expected, rows)
 			}
 			if p.Opening != closing && i > 0 || p.Opening+purchases+corrections+refunds-usage != p.Closing || p.Open {
@@ -157,7 +164,8 @@ func TestHugeAmounts(t *testing.T) {
 	}
 	usage, amount := p.Sum(func(p *billing.Part) int64 { return p.Usage })
 	text, err := json.Marshal(map[string]any{"amount": amount, "price": p.Parts[0].Price})
-	if want := `{"amount":9223371944621055438452241.93,"price":999999.99}`; usage != math.MaxInt64 || string(text) != want || err != nil {
+	if want := `{"amount":9223371944621055438452241.93,"price":999999.99}`; usage != math.MaxInt64 ||
+		string(text) != want || err != nil {
 		t.Errorf("%d, %s, want %s, %v", usage, text, want, err)
 	}
 }
@@ -180,7 +188,8 @@ func TestPrices(t *testing.T) {
 		company sms.CompanyID
 		from    time.Time
 		price   *billing.Centimes
-	}{{0, this, new(billing.Centimes(1000))}, {7, this, new(billing.Centimes(1250))}, {7, next, nil}, {0, next.AddDate(0, 0, 10), new(billing.Centimes(900))}} {
+	}{{0, this, new(billing.Centimes(1000))}, {7, this, new(billing.Centimes(1250))}, {7, next, nil},
+		{0, next.AddDate(0, 0, 10), new(billing.Centimes(900))}} {
 		if before, err := set(s.company, s.from, s.price); err != nil || before != nil {
 			t.Fatal(before, err)
 		}
@@ -196,7 +205,8 @@ func TestPrices(t *testing.T) {
 	for _, at := range []struct {
 		day        time.Time
 		own, other string
-	}{{this.AddDate(0, 0, -1), "", ""}, {this, "13", "10"}, {next.Add(-time.Second), "13", "10"}, {next, "10", "10"}, {next.AddDate(0, 0, 10), "9", "9"}} {
+	}{{this.AddDate(0, 0, -1), "", ""}, {this, "13", "10"}, {next.Add(-time.Second), "13", "10"}, {next, "10", "10"},
+		{next.AddDate(0, 0, 10), "9", "9"}} {
 		text := func(p billing.Prices) string { return p.At(at.day).Amount(1).String() }
 		if text(p) != at.own || text(other) != at.other {
 			t.Errorf("%s: %q and %q, want %q and %q", at.day, text(p), text(other), at.own, at.other)
@@ -218,8 +228,10 @@ func TestPrices(t *testing.T) {
 
 // TestParsePrice has what is a price.
 func TestParsePrice(t *testing.T) {
-	for text, want := range map[string]string{"12": "12", "12.5": "12.50", " 12,05 ": "12.05", "0": "0", "0.01": "0.01", "1000000": "1000000",
-		"1000000.01": "", "": "", "-1": "", "1e3": "", "1.234": "", "1,2.3": "", ".5": "", "5.": "", "12 000": "", "٣": "", "99999999": ""} {
+	for text, want := range map[string]string{"12": "12", "12.5": "12.50", " 12,05 ": "12.05", "0": "0", "0.01": "0.01",
+		"1000000":    "1000000",
+		"1000000.01": "", "": "", "-1": "", "1e3": "", "1.234": "", "1,2.3": "", ".5": "", "5.": "", "12 000": "", "٣": "",
+		"99999999": ""} {
 		if c, err := billing.ParsePrice(text); (err == nil) != (want != "") || err == nil && c.String() != want {
 			t.Errorf("%q: %s, %v", text, c, err)
 		}

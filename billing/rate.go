@@ -139,11 +139,12 @@ var (
 
 // rates reads the rates of a company or carrier.
 func (t rateTable[K]) rates(ctx context.Context, db postgres.Querier, of K) (Rates, error) {
-	rates, err := postgres.All(ctx, db, fmt.Sprintf("reading the prices of %v", of), func(row pgx.CollectableRow) (r Rate, err error) {
-		err = row.Scan(&r.From, &r.Price)
-		r.From = midnight(r.From)
-		return r, err
-	}, t.read, of)
+	rates, err := postgres.All(ctx, db, fmt.Sprintf("reading the prices of %v", of),
+		func(row pgx.CollectableRow) (r Rate, err error) {
+			err = row.Scan(&r.From, &r.Price)
+			r.From = midnight(r.From)
+			return r, err
+		}, t.read, of)
 	return rates, err
 }
 
@@ -167,9 +168,9 @@ func (t rateTable[K]) set(ctx context.Context, tx pgx.Tx, of K, to Rate) (before
 	return before, nil
 }
 
-// SetPrice sets what a credit costs a company (0: companies without a price of their own) from a day on, and returns the
-// rate of that day before, nil if there was none. What was valid in a month that is over is never changed: the error is
-// [ErrPastMonth]. The other errors are [ErrFarAway], [ErrManyRates] and those of Postgres.
+// SetPrice sets what a credit costs a company (0: companies without a price of their own) from a day on, and returns
+// the rate of that day before, nil if there was none. What was valid in a month that is over is never changed: the
+// error is [ErrPastMonth]. The other errors are [ErrFarAway], [ErrManyRates] and those of Postgres.
 func SetPrice(ctx context.Context, tx pgx.Tx, company sms.CompanyID, to Rate) (before *Rate, err error) {
 	if to.From.Before(MonthOf(postgres.Now())) {
 		return nil, ErrPastMonth
@@ -180,9 +181,9 @@ func SetPrice(ctx context.Context, tx pgx.Tx, company sms.CompanyID, to Rate) (b
 	return prices.set(ctx, tx, int64(company), to)
 }
 
-// SetTariff sets what a carrier takes for a segment from a day on, and returns the rate of that day before, nil if there
-// was none. The day may be past, because a carrier's letter may come late: nothing is charged by a tariff. The errors are
-// [ErrFarAway], [ErrManyRates] and those of Postgres.
+// SetTariff sets what a carrier takes for a segment from a day on, and returns the rate of that day before, nil if
+// there was none. The day may be past, because a carrier's letter may come late: nothing is charged by a tariff. The
+// errors are [ErrFarAway], [ErrManyRates] and those of Postgres.
 func SetTariff(ctx context.Context, tx pgx.Tx, carrier string, to Rate) (before *Rate, err error) {
 	if now := postgres.Now(); to.From.After(now.Add(rateAhead)) || to.From.Before(now.Add(-rateBack)) {
 		return nil, ErrFarAway
@@ -201,7 +202,9 @@ func (l *Ledger) PricesOf(ctx context.Context, company sms.CompanyID) (p Prices,
 // AllPrices returns the prices of all companies.
 func (l *Ledger) AllPrices(ctx context.Context) (AllPrices, error) {
 	all := make(AllPrices)
-	return all, eachRate(ctx, l.pool, func(company int64, r Rate) { all[sms.CompanyID(company)] = append(all[sms.CompanyID(company)], r) },
+	return all, eachRate(ctx, l.pool, func(company int64, r Rate) {
+		all[sms.CompanyID(company)] = append(all[sms.CompanyID(company)], r)
+	},
 		`SELECT company_id, valid_from, centimes FROM credit_prices ORDER BY company_id, valid_from`)
 }
 

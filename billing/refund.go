@@ -25,7 +25,8 @@ func RefundNow(ctx context.Context, tx pgx.Tx, refunds []Debit) error {
 }
 
 // refundAll locks the balances as [Locked.lock] does, and stores the refunds that skipLocked left out.
-func refundAll(ctx context.Context, tx pgx.Tx, refunds []Debit, how string, patience time.Duration) (refunded int, err error) {
+func refundAll(ctx context.Context, tx pgx.Tx, refunds []Debit, how string, patience time.Duration) (
+	refunded int, err error) {
 	if len(refunds) == 0 {
 		return 0, nil
 	}
@@ -84,7 +85,8 @@ func store(ctx context.Context, tx pgx.Tx, owed []Debit) error {
 		companies, segments, tests = append(companies, r.CompanyID), append(segments, r.Amount), append(tests, r.Test)
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO returns (ref, company_id, segments, test)
-		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::boolean[]) ORDER BY 1 ON CONFLICT DO NOTHING`, refs, companies, segments, tests); err != nil {
+		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::boolean[]) ORDER BY 1 ON CONFLICT DO NOTHING`, refs,
+		companies, segments, tests); err != nil {
 		return fmt.Errorf("storing deferred refunds: %w", err)
 	}
 	return nil
@@ -100,8 +102,8 @@ const (
 	payFor = 250 * time.Millisecond
 )
 
-// PayOwed pays the deferred refunds. It returns the number of refunded messages, and of balances that other transactions
-// have locked. After five of those, or a quarter of a second, it leaves the rest to the next call.
+// PayOwed pays the deferred refunds. It returns the number of refunded messages, and of balances that other
+// transactions have locked. After five of those, or a quarter of a second, it leaves the rest to the next call.
 func (l *Ledger) PayOwed(ctx context.Context) (refunded, locked int, err error) {
 	companies, err := postgres.All(ctx, l.pool, "reading deferred refunds", pgx.RowTo[int64],
 		`SELECT DISTINCT company_id FROM returns`)
@@ -150,12 +152,13 @@ func (l *Ledger) pay(ctx context.Context, company int64, until time.Time) (refun
 	}
 }
 
-// Refunded returns the credits that were refunded for messages, by their ULIDs. Those that PayOwed has yet to pay do not
-// count.
+// Refunded returns the credits that were refunded for messages, by their ULIDs. Those that PayOwed has yet to pay do
+// not count.
 func (l *Ledger) Refunded(ctx context.Context, messages [][16]byte) (map[[16]byte]int64, error) {
 	credits := make(map[[16]byte]int64)
 	var ref [16]byte
 	var amount int64
-	return credits, postgres.Each(ctx, l.pool, "reading refunds", []any{&ref, &amount}, func() error { credits[ref] = amount; return nil },
+	return credits, postgres.Each(ctx, l.pool, "reading refunds", []any{&ref, &amount},
+		func() error { credits[ref] = amount; return nil },
 		`SELECT ref, amount FROM ledger WHERE kind = 'refund' AND ref = ANY($1)`, messages)
 }

@@ -20,7 +20,8 @@ type Spender struct {
 	Requests  int64
 }
 
-// How many rows of a company's ledger are read at a time, first and at most, and how many of all companies in one statement.
+// How many rows of a company's ledger are read at a time, first and at most, and how many of all companies in one
+// statement.
 const (
 	spenderPage = 100
 	spenderMost = 10_000
@@ -28,8 +29,8 @@ const (
 )
 
 // Spenders returns the companies whose sends took the most credits since a time, the largest first, and the credits of
-// all companies' sends. It reads each company's ledger from its end: at most some hundred rows, or a few times those since
-// that time. A row is one request, single or batch.
+// all companies' sends. It reads each company's ledger from its end: at most some hundred rows, or a few times those
+// since that time. A row is one request, single or batch.
 func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list []Spender, all int64, err error) {
 	companies, err := postgres.All(ctx, l.pool, "looking for companies that sent", pgx.RowTo[int64],
 		`SELECT b.company_id FROM balances b,
@@ -49,17 +50,20 @@ func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list
 			var s Spender
 			var last int64
 			var more bool
-			if err := postgres.Each(ctx, l.pool, "adding up what companies sent", []any{&s.CompanyID, &s.Credits, &s.Requests, &last, &more}, func() error {
-				if before[s.CompanyID] = last; more {
-					unread = append(unread, s.CompanyID)
-				}
-				was := spent[s.CompanyID]
-				spent[s.CompanyID] = Spender{s.CompanyID, was.Credits + s.Credits, was.Requests + s.Requests}
-				return nil
-			}, `SELECT u.company, p.* FROM unnest($1::bigint[], $2::bigint[]) u(company, before) CROSS JOIN LATERAL (
+			if err := postgres.Each(ctx, l.pool, "adding up what companies sent",
+				[]any{&s.CompanyID, &s.Credits, &s.Requests, &last, &more}, func() error {
+					if before[s.CompanyID] = last; more {
+						unread = append(unread, s.CompanyID)
+					}
+					was := spent[s.CompanyID]
+					spent[s.CompanyID] = Spender{s.CompanyID, was.Credits + s.Credits, was.Requests + s.Requests}
+					return nil
+				}, `SELECT u.company, p.* FROM unnest($1::bigint[], $2::bigint[]) u(company, before) CROSS JOIN LATERAL (
 					SELECT coalesce(-sum(amount) FILTER (WHERE kind = 'send' AND created_at >= $3), 0)::bigint,
-						count(*) FILTER (WHERE kind = 'send' AND created_at >= $3), coalesce(min(id), 0), count(*) = $4 AND min(created_at) >= $5
-					FROM (SELECT id, kind, amount, created_at FROM ledger WHERE company_id = u.company AND id < u.before ORDER BY id DESC LIMIT $4) page
+						count(*) FILTER (WHERE kind = 'send' AND created_at >= $3), coalesce(min(id), 0), count(*) = $4
+						AND min(created_at) >= $5
+					FROM (SELECT id, kind, amount, created_at FROM ledger WHERE company_id = u.company AND id < u.before
+					ORDER BY id DESC LIMIT $4) page
 				) p`, some, from, since, page, since.Add(-statementSkew)); err != nil {
 				return nil, 0, err
 			}

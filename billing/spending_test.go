@@ -45,7 +45,9 @@ func TestCap(t *testing.T) {
 	on := func(days int) {
 		t.Helper()
 		inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `UPDATE balances SET spent = 9, spent_on = ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date + $1::int WHERE company_id = 1`, days)
+			_, err := tx.Exec(ctx, `UPDATE balances
+				SET spent = 9, spent_on = ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date + $1::int WHERE company_id = 1`,
+				days)
 			return err
 		})
 	}
@@ -64,7 +66,8 @@ func TestCap(t *testing.T) {
 	is("what is left of the new day", try(1, 10), billing.Receipt{Admitted: true, Remaining: 85})
 	is("that is counted for the new day", try(1, 10), billing.Receipt{Remaining: 85, Capped: true})
 	var ahead int
-	if err := pool.QueryRow(t.Context(), `SELECT spent_on - ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date FROM balances WHERE company_id = 1`).Scan(&ahead); err != nil || ahead != 1 {
+	if err := pool.QueryRow(t.Context(), `SELECT spent_on - ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date
+		FROM balances WHERE company_id = 1`).Scan(&ahead); err != nil || ahead != 1 {
 		t.Errorf("counted for day %d, %v", ahead, err)
 	}
 	on(40) // a clock was wrong

@@ -44,7 +44,8 @@ const (
 // Statement returns up to limit rows of a company's statement with ids below before (0: from the latest), the latest
 // first, and the next page's before, 0 for none. When few rows match the filter, a page may have fewer rows than limit,
 // even none, and still have a next one.
-func (l *Ledger) Statement(ctx context.Context, company sms.CompanyID, f StatementFilter, before int64, limit int) (page []Entry, next int64, err error) {
+func (l *Ledger) Statement(ctx context.Context, company sms.CompanyID, f StatementFilter, before int64, limit int) (
+	page []Entry, next int64, err error) {
 	if before <= 0 {
 		before = math.MaxInt64
 	}
@@ -58,7 +59,8 @@ func (l *Ledger) Statement(ctx context.Context, company sms.CompanyID, f Stateme
 // Entries iterates over a company's statement from the oldest row on, page by page, for downloads of any length. Rows
 // that are written meanwhile are included if they match the filter. It ends with the first error. It reads each page
 // within a call of turn, which limits concurrent reads; nil: no limit.
-func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f StatementFilter, turn func(read func() error) error) iter.Seq2[Entry, error] {
+func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f StatementFilter,
+	turn func(read func() error) error) iter.Seq2[Entry, error] {
 	if turn == nil {
 		turn = func(read func() error) error { return read() }
 	}
@@ -100,9 +102,10 @@ func (l *Ledger) idRange(ctx context.Context, company sms.CompanyID, f Statement
 	return edges[0].from, edges[1].to, nil
 }
 
-// readRange reads rows with ids in [from, to), in ascending or, with latestFirst, descending order. next is the id of the
-// last row read, 0 when none is left after it.
-func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f StatementFilter, from, to int64, limit int, latestFirst bool) (page []Entry, next int64, err error) {
+// readRange reads rows with ids in [from, to), in ascending or, with latestFirst, descending order. next is the id of
+// the last row read, 0 when none is left after it.
+func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f StatementFilter, from, to int64, limit int,
+	latestFirst bool) (page []Entry, next int64, err error) {
 	order, last := "ASC", "max"
 	if latestFirst {
 		order, last = "DESC", "min"
@@ -138,7 +141,8 @@ func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f Stateme
 		with(` AND created_at < $%d`, f.To)
 	}
 	page, err = postgres.All(ctx, l.pool, fmt.Sprintf("reading the statement of company %d", company), scanEntry,
-		`SELECT id, created_at, kind, amount, balance_after, CASE WHEN kind IN ('send', 'refund') THEN ref END, note FROM ledger
+		`SELECT id, created_at, kind, amount, balance_after, CASE WHEN kind IN ('send', 'refund') THEN ref END, note
+			FROM ledger
 		WHERE `+condition+` ORDER BY id `+order+` LIMIT $4`, args...)
 	if err != nil {
 		return nil, 0, err
@@ -162,10 +166,11 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	return e, err
 }
 
-// Sheet returns up to limit rows of a company's statement with ids above after (0: from the first), the oldest first, and
-// the next sheet's after, 0 for none. Like a page of [Ledger.Statement] it may have fewer rows than limit and still have
-// a next one.
-func (l *Ledger) Sheet(ctx context.Context, company sms.CompanyID, f StatementFilter, after int64, limit int) (page []Entry, next int64, err error) {
+// Sheet returns up to limit rows of a company's statement with ids above after (0: from the first), the oldest first,
+// and the next sheet's after, 0 for none. Like a page of [Ledger.Statement] it may have fewer rows than limit and still
+// have a next one.
+func (l *Ledger) Sheet(ctx context.Context, company sms.CompanyID, f StatementFilter, after int64, limit int) (
+	page []Entry, next int64, err error) {
 	from, to, err := l.idRange(ctx, company, f)
 	if err != nil {
 		return nil, 0, err
@@ -174,7 +179,8 @@ func (l *Ledger) Sheet(ctx context.Context, company sms.CompanyID, f StatementFi
 }
 
 // Period returns the balance at the beginning and at the end of a filter's period; the filter's kind is ignored.
-func (l *Ledger) Period(ctx context.Context, company sms.CompanyID, f StatementFilter) (opening, closing int64, err error) {
+func (l *Ledger) Period(ctx context.Context, company sms.CompanyID, f StatementFilter) (opening, closing int64,
+	err error) {
 	balances, _, err := balancesAt(ctx, l.pool, company, []time.Time{f.first(), f.beyond()})
 	if err != nil {
 		return 0, 0, err

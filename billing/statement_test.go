@@ -47,8 +47,10 @@ func TestStatement(t *testing.T) {
 		{"adjustments", StatementFilter{Kind: KindAdjustment}, 5},
 		{"the last two hours", StatementFilter{From: now.Add(-120*time.Minute - 30*time.Second)}, 120},
 		{"before them", StatementFilter{To: now.Add(-120*time.Minute - 30*time.Second)}, rows - 120},
-		{"between", StatementFilter{From: now.Add(-200*time.Minute - 30*time.Second), To: now.Add(-100*time.Minute - 30*time.Second)}, 100},
-		{"refunds between", StatementFilter{Kind: KindRefund, From: now.Add(-200*time.Minute - 30*time.Second), To: now.Add(-100*time.Minute - 30*time.Second)}, 9},
+		{"between", StatementFilter{From: now.Add(-200*time.Minute - 30*time.Second),
+			To: now.Add(-100*time.Minute - 30*time.Second)}, 100},
+		{"refunds between", StatementFilter{Kind: KindRefund, From: now.Add(-200*time.Minute - 30*time.Second),
+			To: now.Add(-100*time.Minute - 30*time.Second)}, 9},
 		{"of the future", StatementFilter{From: now.Add(time.Hour)}, 0},
 		{"of another kind", StatementFilter{Kind: "gift"}, 0},
 	} {
@@ -99,7 +101,8 @@ func TestStatementsAreStreamed(t *testing.T) {
 	l := New(pool)
 	book(t, pool, 1, 3*statementPage+7)
 	count, turns := 0, 0
-	for _, err := range l.Entries(t.Context(), 1, StatementFilter{}, func(read func() error) error { turns++; return read() }) {
+	for _, err := range l.Entries(t.Context(), 1, StatementFilter{},
+		func(read func() error) error { turns++; return read() }) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +173,8 @@ func TestRemaining(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `ANALYZE ledger`); err != nil {
 		t.Fatal(err)
 	}
-	if err := pool.QueryRow(t.Context(), `SELECT ref, balance_after FROM ledger WHERE company_id = 1 AND kind = 'send' ORDER BY id DESC LIMIT 1 OFFSET 10`).Scan(&id, &left); err != nil {
+	if err := pool.QueryRow(t.Context(), `SELECT ref, balance_after FROM ledger WHERE company_id = 1 AND kind = 'send'
+		ORDER BY id DESC LIMIT 1 OFFSET 10`).Scan(&id, &left); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := l.Remaining(t.Context(), 1, id); got != left || err != nil {
@@ -182,7 +186,8 @@ func TestRemaining(t *testing.T) {
 			Read int `json:"Shared Read Blocks"`
 		}
 	}
-	if err := pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+remaining, 1, pgtype.UUID{Bytes: id, Valid: true}).Scan(&plan); err != nil {
+	if err := pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+remaining, 1,
+		pgtype.UUID{Bytes: id, Valid: true}).Scan(&plan); err != nil {
 		t.Fatal(err)
 	}
 	if pages := plan[0].Plan.Hit + plan[0].Plan.Read; pages > 20 {

@@ -60,9 +60,11 @@ func SetThresholds(ctx context.Context, tx pgx.Tx, company sms.CompanyID, thresh
 	if len(thresholds) > maxThresholds {
 		return ErrThresholds
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM balance_warnings WHERE company_id = $1 AND threshold <> ALL($2)`, int64(company), thresholds)
+	_, err := tx.Exec(ctx, `DELETE FROM balance_warnings WHERE company_id = $1 AND threshold <> ALL($2)`, int64(company),
+		thresholds)
 	if err == nil {
-		_, err = tx.Exec(ctx, `INSERT INTO balance_warnings (company_id, threshold) SELECT $1, unnest($2::bigint[]) ON CONFLICT DO NOTHING`,
+		_, err = tx.Exec(ctx, `INSERT INTO balance_warnings (company_id, threshold) SELECT $1, unnest($2::bigint[])
+			ON CONFLICT DO NOTHING`,
 			int64(company), thresholds)
 	}
 	if err != nil {
@@ -91,5 +93,6 @@ func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error
 			WHERE NOT w.low AND b.credits < w.threshold
 			ORDER BY w.company_id, w.threshold DESC LIMIT $1 FOR UPDATE OF w SKIP LOCKED
 		) crossed WHERE w.company_id = crossed.company_id AND w.threshold = crossed.threshold
-		RETURNING w.company_id, w.threshold, crossed.credits, nextval('messages_id_seq'), now(), w.told_at = now()`, warningsAtOnce, mailPause)
+		RETURNING w.company_id, w.threshold, crossed.credits, nextval('messages_id_seq'), now(), w.told_at = now()`,
+		warningsAtOnce, mailPause)
 }

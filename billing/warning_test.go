@@ -14,8 +14,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestWarnings: concurrent looks report each crossing once; a balance that goes up and down between two looks is reported
-// once, and mailed at most once an hour.
+// TestWarnings: concurrent looks report each crossing once; a balance that goes up and down between two looks is
+// reported once, and mailed at most once an hour.
 func TestWarnings(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -64,13 +64,15 @@ func TestWarnings(t *testing.T) {
 		{},
 		{adjust: []int64{100}}, // seen above: a new crossing follows
 		{adjust: []int64{-100}, threshold: 50, credits: 49, then: func() {
-			if _, err := pool.Exec(t.Context(), `UPDATE balance_warnings SET told_at = now() - $1::interval`, 2*time.Hour); err != nil {
+			if _, err := pool.Exec(t.Context(), `UPDATE balance_warnings SET told_at = now() - $1::interval`,
+				2*time.Hour); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{}, // still low, or never was
 		{adjust: []int64{100}},
-		{adjust: []int64{-100}, threshold: 50, credits: 49, mail: true, then: func() { thresholds(1, 45, 20, 45) }}, // no crossing is left to report
+		// no crossing is left to report
+		{adjust: []int64{-100}, threshold: 50, credits: 49, mail: true, then: func() { thresholds(1, 45, 20, 45) }},
 		{adjust: []int64{-9}, threshold: 45, credits: 40, mail: true},
 		{adjust: []int64{-25}, threshold: 20, credits: 15, mail: true},
 	} {
@@ -81,7 +83,8 @@ func TestWarnings(t *testing.T) {
 		}
 		switch got := take(); {
 		case step.threshold == 0 && len(got) == 0:
-		case len(got) != 1 || got[0].Company != 1 || got[0].Threshold != step.threshold || got[0].Credits != step.credits || got[0].Mail != step.mail ||
+		case len(got) != 1 || got[0].Company != 1 || got[0].Threshold != step.threshold || got[0].Credits != step.credits ||
+			got[0].Mail != step.mail ||
 			got[0].Number == 0 || step.threshold == 50 && got[0].Number <= last || got[0].At.IsZero():
 			t.Fatalf("step %d: warned of %+v, want %+v", i, got, step)
 		default:
@@ -108,7 +111,8 @@ func TestPeriod(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
 	if _, err := pool.Exec(t.Context(), `INSERT INTO ledger (company_id, kind, amount, balance_after, created_at)
-		SELECT 1, 'adjustment', 10, 10 * i, '2026-03-01T12:00:00Z'::timestamptz + make_interval(days => i) FROM generate_series(1, 20) i`); err != nil {
+		SELECT 1, 'adjustment', 10, 10 * i, '2026-03-01T12:00:00Z'::timestamptz + make_interval(days => i)
+			FROM generate_series(1, 20) i`); err != nil {
 		t.Fatal(err)
 	}
 	day := func(n int) time.Time { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC) }
@@ -130,7 +134,8 @@ func TestPeriod(t *testing.T) {
 			t.Errorf("%s: %d to %d (%v), want %d to %d", name, opening, closing, err, try.opening, try.closing)
 		}
 	}
-	if opening, closing, err := l.Period(t.Context(), 2, billing.StatementFilter{}); err != nil || opening != 0 || closing != 0 {
+	if opening, closing, err := l.Period(t.Context(), 2, billing.StatementFilter{}); err != nil || opening != 0 ||
+		closing != 0 {
 		t.Error(opening, closing, err)
 	}
 	var seen []int64

@@ -52,16 +52,18 @@ const selectCampaign = `select ` + campaignColumns + ` from campaigns`
 
 func scanCampaign(row pgx.CollectableRow) (made Campaign, err error) {
 	var id pgtype.UUID
-	err = row.Scan(&id, &made.Company, &made.Name, &made.Sender, &made.Template, &made.CostCenter, &made.Reading, &made.CreatedAt, &made.paused, &made.continuedBy)
+	err = row.Scan(&id, &made.Company, &made.Name, &made.Sender, &made.Template, &made.CostCenter, &made.Reading,
+		&made.CreatedAt, &made.paused, &made.continuedBy)
 	made.ID = id.Bytes
 	return made, err
 }
 
-// Keep stores a campaign with the rows of its file, and deletes the company's oldest unsent ones. next returns the rows,
-// then [io.EOF]; after any other error nothing is stored.
+// Keep stores a campaign with the rows of its file, and deletes the company's oldest unsent ones. next returns the
+// rows, then [io.EOF]; after any other error nothing is stored.
 func (c *Campaigns) Keep(ctx context.Context, made *Campaign, next func() (Row, error)) error {
 	return pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, cost_center, reading) values ($1, $2, $3, $4, $5, nullif($6, ''), $7)`,
+		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, cost_center, reading)
+			values ($1, $2, $3, $4, $5, nullif($6, ''), $7)`,
 			made.key(), made.Company, made.Name, made.Sender, made.Template, made.CostCenter, made.Reading); err != nil {
 			return fmt.Errorf("keeping a campaign: %w", err)
 		}
@@ -89,7 +91,8 @@ func (c *Campaigns) Keep(ctx context.Context, made *Campaign, next func() (Row, 
 			}
 		}
 		if _, err := tx.Exec(ctx, `delete from campaigns where company_id = $1 and taken_until is null and ulid in (
-			select ulid from campaigns where company_id = $1 and taken_until is null order by created_at desc offset $2)`, made.Company, draftsKept); err != nil {
+			select ulid from campaigns where company_id = $1 and taken_until is null order by created_at desc offset $2)`,
+			made.Company, draftsKept); err != nil {
 			return fmt.Errorf("deleting old campaigns: %w", err)
 		}
 		return nil
@@ -99,7 +102,8 @@ func (c *Campaigns) Keep(ctx context.Context, made *Campaign, next func() (Row, 
 // Get returns a company's campaign; [ErrNotFound] if it is another company's, expired, or sent completely.
 func (c *Campaigns) Get(ctx context.Context, company sms.CompanyID, id ulid.ULID) (Campaign, error) {
 	found, err := postgres.All(ctx, c.Pool, "reading a campaign", scanCampaign,
-		selectCampaign+` where ulid = $1 and company_id = $2 and created_at > now() - case when taken_until is null then $3 else $4 end::interval`,
+		selectCampaign+` where ulid = $1 and company_id = $2 and created_at > now() - case when taken_until is null then $3
+			else $4 end::interval`,
 		uuid(id), int64(company), draftLife, Life)
 	if err == nil && len(found) == 0 {
 		err = ErrNotFound

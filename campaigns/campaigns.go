@@ -1,5 +1,5 @@
-// Package campaigns keeps campaigns from the upload of a file until all of it is sent: it reads workbooks and CSV files,
-// checks each recipient, and sends in parts.
+// Package campaigns keeps campaigns from the upload of a file until all of it is sent: it reads workbooks and CSV
+// files, checks each recipient, and sends in parts.
 //
 // A campaign belongs to its company. While the person who sends it may not send for the company, it pauses; any other
 // person who may can continue it in their own name ([Campaigns.Continue]).

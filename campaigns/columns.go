@@ -14,16 +14,18 @@ import (
 // numberColumns are the names of the column of the numbers, as columnName returns them. A file that numbers its lines
 // may have one of weakColumns for that.
 var (
-	numberColumns = []string{"phone_number", "phone", "phonenumber", "telephone", "tel", "numero_de_telephone", "numero_telephone", "num_telephone",
-		"n°_telephone", "n°_de_telephone", "no_telephone", "mobile", "mobile_number", "msisdn", "gsm", "telefone", "inomero_ya_telefone"}
+	numberColumns = []string{"phone_number", "phone", "phonenumber", "telephone", "tel", "numero_de_telephone",
+		"numero_telephone", "num_telephone",
+		"n°_telephone", "n°_de_telephone", "no_telephone", "mobile", "mobile_number", "msisdn", "gsm", "telefone",
+		"inomero_ya_telefone"}
 	weakColumns = []string{"number", "numero", "inomero"}
 )
 
 // headerRows is how many lines may stand before the one with the columns' names: a title, a date.
 const headerRows = 10
 
-// columnName returns a column's name for a comparison: without accents and invisible characters, in lower case, with one
-// underscore for all that separates words.
+// columnName returns a column's name for a comparison: without accents and invisible characters, in lower case, with
+// one underscore for all that separates words.
 func columnName(name string) string {
 	words := strings.FieldsFunc(strings.Map(func(r rune) rune {
 		switch {
@@ -131,10 +133,13 @@ func headerAt(rows []sheetRow, names []string) int {
 	rows = rows[:min(len(rows), headerRows)]
 	for _, is := range []func(sheetRow) bool{
 		func(row sheetRow) bool {
-			return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { at, _ := columnOf(row.Cells, name); return at < 0 })
+			return len(names) > 0 && !slices.ContainsFunc(
+				names, func(name string) bool { at, _ := columnOf(row.Cells, name); return at < 0 })
 		},
 		func(row sheetRow) bool {
-			return slices.ContainsFunc(row.Cells, func(name string) bool { return slices.Contains(numberColumns, columnName(name)) })
+			return slices.ContainsFunc(row.Cells, func(name string) bool {
+				return slices.Contains(numberColumns, columnName(name))
+			})
 		},
 	} {
 		if at := slices.IndexFunc(rows, is); at >= 0 {

@@ -53,8 +53,8 @@ type Problem struct {
 	Text string
 }
 
-// File reads the rows of a campaign's file. It checks each line as the send does, so the send accepts every line without
-// a fault.
+// File reads the rows of a campaign's file. It checks each line as the send does, so the send accepts every line
+// without a fault.
 type File struct {
 	intake   *intake.Intake
 	plan     *sms.Plan
@@ -72,10 +72,12 @@ type File struct {
 	columns map[string]int // those of the placeholders
 }
 
-// Open reads a file of a company with its senders ([accounts.Principal]) up to its header line, or returns what is wrong
-// with it. about is what the user said about the file, lang the language of all texts.
-func (c *Campaigns) Open(lang *texts.Language, company *accounts.Company, sender, template string, file []byte, about Reading) (*File, []Problem) {
-	r := &File{intake: c.Intake, plan: c.Plan, lang: lang, company: company, sender: sender, template: sms.ParseColumns(template)}
+// Open reads a file of a company with its senders ([accounts.Principal]) up to its header line, or returns what is
+// wrong with it. about is what the user said about the file, lang the language of all texts.
+func (c *Campaigns) Open(lang *texts.Language, company *accounts.Company, sender, template string, file []byte,
+	about Reading) (*File, []Problem) {
+	r := &File{intake: c.Intake, plan: c.Plan, lang: lang, company: company, sender: sender,
+		template: sms.ParseColumns(template)}
 	r.most, _ = Limits(company)
 	var err error
 	if r.sheet, err = readSheet(file, about.Encoding); err != nil {
@@ -99,7 +101,8 @@ func (c *Campaigns) Open(lang *texts.Language, company *accounts.Company, sender
 
 // Reading returns how the file was read.
 func (r *File) Reading() Reading {
-	return Reading{Encoding: r.sheet.encoding, Sure: r.sheet.sure, Sheet: shorten(r.sheet.name), Numbers: shorten(r.head.Cells[r.numbers])}
+	return Reading{Encoding: r.sheet.encoding, Sure: r.sheet.sure, Sheet: shorten(r.sheet.name),
+		Numbers: shorten(r.head.Cells[r.numbers])}
 }
 
 // next returns the next line after the header.
@@ -189,7 +192,8 @@ func (r *File) check(line sheetRow, row *Row) (wrong string) {
 }
 
 // formulaError is what a spreadsheet shows instead of a result, in English or French.
-var formulaError = regexp.MustCompile(`^#(N/A|REF!|VALUE!|NAME\?|DIV/0!|NULL!|NUM!|SPILL!|CALC!|VALEUR!|NOM\?|NOMBRE!|NUL!|#+)$`)
+var formulaError = regexp.MustCompile(
+	`^#(N/A|REF!|VALUE!|NAME\?|DIV/0!|NULL!|NUM!|SPILL!|CALC!|VALEUR!|NOM\?|NOMBRE!|NUL!|#+)$`)
 
 // parseCell reads a number from a cell, as it is shown or exact.
 func parseCell(plan *sms.Plan, line *sheetRow, at int) (sms.Number, bool) {
@@ -203,8 +207,8 @@ func parseCell(plan *sms.Plan, line *sheetRow, at int) (sms.Number, bool) {
 	return number, ok
 }
 
-// wholeNumber is a number that a program wrote with the decimals of its column: 79123456.0. With eight digits it cannot be
-// another number's digits.
+// wholeNumber is a number that a program wrote with the decimals of its column: 79123456.0. With eight digits it cannot
+// be another number's digits.
 var wholeNumber = regexp.MustCompile(`^((?:\+?257)?[0-9]{8})[.,]0+$`)
 
 // amount returns a number of a workbook as people write it in the user's language: the workbook has an English format,
@@ -223,7 +227,8 @@ var amountText = regexp.MustCompile(`^-?[0-9]{1,3}(,[0-9]{3})*(\.[0-9]+)?( ?%)?$
 
 // numberFaults are the texts of a number's faults.
 var numberFaults = map[sms.NumberFault]string{
-	sms.NumberOther: "campaign.line.number", sms.NumberScientific: "campaign.line.number.scientific", sms.NumberDecimal: "campaign.line.number.decimal",
+	sms.NumberOther: "campaign.line.number", sms.NumberScientific: "campaign.line.number.scientific",
+	sms.NumberDecimal: "campaign.line.number.decimal",
 	sms.NumberSeveral: "campaign.line.number.several", sms.NumberTrunk: "campaign.line.number.trunk",
 }
 

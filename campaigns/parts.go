@@ -35,8 +35,8 @@ const (
 var ErrTaken = errors.New("the campaign is being sent")
 
 // Begin sends the first part of a campaign that sums counts, at a later time unless that is zero. The errors are
-// [ErrTaken], a [sms.Refusal], and those of [intake.Intake.SendBatch]. After an unknown outcome the further parts follow
-// if the first was accepted.
+// [ErrTaken], a [sms.Refusal], and those of [intake.Intake.SendBatch]. After an unknown outcome the further parts
+// follow if the first was accepted.
 func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Campaign, sums Sums, at time.Time) error {
 	if sums.Recipients > partSize { // intake sees only the first part
 		balance, err := c.Ledger.Balance(ctx, made.Company)
@@ -48,9 +48,11 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 		}
 	}
 	var begun bool // its first part had an unknown outcome, and may still be accepted
-	err := c.Pool.QueryRow(ctx, `with was as (select ulid, taken_until is not null as begun from campaigns where ulid = $1 for update)
+	err := c.Pool.QueryRow(ctx, `with was as (select ulid, taken_until is not null as begun from campaigns where ulid = $1
+		for update)
 		update campaigns c set taken_until = now() + $2::interval, unsent = false from was
-		where c.ulid = was.ulid and c.paused = '' and (coalesce(c.taken_until <= now(), true) or c.unsent) returning was.begun`, made.key(), takenFor).Scan(&begun)
+		where c.ulid = was.ulid and c.paused = '' and (coalesce(c.taken_until <= now(), true) or c.unsent)
+		returning was.begun`, made.key(), takenFor).Scan(&begun)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // the first of two clicks began it
 		return ErrTaken
@@ -67,7 +69,8 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 		return c.parted(ctx, made, left)
 	}
 	if back := c.giveBack(ctx, made, begun || errors.Is(err, intake.ErrOutcomeUnknown), 0, ""); back != nil {
-		c.Log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back", "error", back)
+		c.Log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back",
+			"error", back)
 	}
 	return err
 }
@@ -75,14 +78,16 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 // part returns the part after the first sent recipients, and the N of its rows.
 func (c *Campaigns) part(ctx context.Context, made *Campaign, sent, awaited int) (b intake.Batch, ns []int, err error) {
 	size := min(partSize, awaited)
-	b = intake.Batch{Name: made.Name, CostCenter: made.CostCenter, Sender: made.Sender, Template: sms.ParseColumns(made.Template),
-		Part: &intake.Part{Of: made.ID, Further: sent > 0, Awaited: awaited - size}}
+	b = intake.Batch{Name: made.Name, CostCenter: made.CostCenter, Sender: made.Sender,
+		Template: sms.ParseColumns(made.Template),
+		Part:     &intake.Part{Of: made.ID, Further: sent > 0, Awaited: awaited - size}}
 	b.Recipients, ns, err = c.recipients(ctx, made, sent, size)
 	if err == nil && len(ns) < size {
 		err = fmt.Errorf("campaign %s has %d recipients from %d on, not %d", made.ID, len(ns), sent, size)
 	}
 	name := "dashboard-campaign-" + made.ID.String() + "-" + strconv.Itoa(sent)
-	b.Key = &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))} // with the key, limits on repeated texts count it once
+	// with the key, limits on repeated texts count it once
+	b.Key = &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}
 	return b, ns, err
 }
 
@@ -91,9 +96,10 @@ func (c *Campaigns) sendPart(ctx context.Context, p *accounts.Principal, part in
 	return err
 }
 
-// sendFurther sends the next part of a batch that p sends, and returns how many recipients are left. It leaves out those
-// because of whom intake refuses the part: one must not stop the others.
-func (c *Campaigns) sendFurther(ctx context.Context, p *accounts.Principal, made *Campaign, batch *messages.BatchRecord) (left int, err error) {
+// sendFurther sends the next part of a batch that p sends, and returns how many recipients are left. It leaves out
+// those because of whom intake refuses the part: one must not stop the others.
+func (c *Campaigns) sendFurther(ctx context.Context, p *accounts.Principal, made *Campaign,
+	batch *messages.BatchRecord) (left int, err error) {
 	for batch.Awaited > 0 {
 		part, ns, err := c.part(ctx, made, batch.Recipients, batch.Awaited)
 		if err != nil {
@@ -118,8 +124,10 @@ func (c *Campaigns) sendFurther(ctx context.Context, p *accounts.Principal, made
 	return 0, nil
 }
 
-// leaveOut leaves recipients out of the further parts of a batch: out has them by their place in ns, the N of their rows.
-func (c *Campaigns) leaveOut(ctx context.Context, made *Campaign, batch *messages.BatchRecord, ns []int, out map[int]sms.Refusal) error {
+// leaveOut leaves recipients out of the further parts of a batch: out has them by their place in ns, the N of their
+// rows.
+func (c *Campaigns) leaveOut(ctx context.Context, made *Campaign, batch *messages.BatchRecord, ns []int,
+	out map[int]sms.Refusal) error {
 	var rows []int
 	var reasons []string
 	counts := map[string]int{}
@@ -144,7 +152,8 @@ func (c *Campaigns) parted(ctx context.Context, made *Campaign, left int) error 
 	return c.end(ctx, made)
 }
 
-// end deletes a campaign whose parts are sent. Rows that were left out stay for its [Life]: the company needs their numbers.
+// end deletes a campaign whose parts are sent. Rows that were left out stay for its [Life]: the company needs their
+// numbers.
 func (c *Campaigns) end(ctx context.Context, made *Campaign) error {
 	tag, err := c.Pool.Exec(ctx, `update campaigns set taken_until = 'infinity' where ulid = $1
 		and exists (select from campaign_rows where campaign = $1 and fault is not null)`, made.key())
@@ -160,10 +169,12 @@ func (c *Campaigns) end(ctx context.Context, made *Campaign) error {
 	return nil
 }
 
-// giveBack ends the taking of a campaign: of an unsent one, or of one that may be taken again after a while, unless it is
-// paused with a reason.
-func (c *Campaigns) giveBack(ctx context.Context, made *Campaign, begun bool, after time.Duration, paused string) error {
-	if _, err := c.Pool.Exec(ctx, `update campaigns set taken_until = case when $2 then now() + $3::interval end, paused = $4 where ulid = $1`,
+// giveBack ends the taking of a campaign: of an unsent one, or of one that may be taken again after a while, unless it
+// is paused with a reason.
+func (c *Campaigns) giveBack(ctx context.Context, made *Campaign, begun bool, after time.Duration,
+	paused string) error {
+	if _, err := c.Pool.Exec(ctx, `update campaigns set taken_until = case when $2 then now() + $3::interval end,
+		paused = $4 where ulid = $1`,
 		made.key(), begun, after, paused); err != nil {
 		return fmt.Errorf("giving a campaign back: %w", err)
 	}
@@ -173,8 +184,10 @@ func (c *Campaigns) giveBack(ctx context.Context, made *Campaign, begun bool, af
 // SendNext sends the next part of the campaign that has waited longest for it, and reports whether one was due. The
 // campaign then waits behind the others, whatever came of it: one that cannot go on delays no other.
 func (c *Campaigns) SendNext(ctx context.Context) (found bool, err error) {
-	due, err := postgres.All(ctx, c.Pool, "taking a campaign", scanCampaign, `update campaigns set taken_until = now() + $1::interval, unsent = false
-		where ulid = (select ulid from campaigns where taken_until <= now() and paused = '' order by taken_until limit 1 for update skip locked)
+	due, err := postgres.All(ctx, c.Pool, "taking a campaign", scanCampaign,
+		`update campaigns set taken_until = now() + $1::interval, unsent = false
+		where ulid = (select ulid from campaigns where taken_until <= now() and paused = '' order by taken_until limit 1
+		for update skip locked)
 		returning `+campaignColumns, takenFor)
 	if err != nil || len(due) == 0 {
 		return false, err
@@ -192,7 +205,8 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 	defer cancel()
 	batch, err := c.batches.Uncounted(ctx, sms.CompanyID(made.Company), made.ID)
 	switch {
-	case errors.Is(err, messages.ErrNotFound): // the first part's outcome is unknown, and it was a refusal or is not decided yet
+	case errors.Is(err, messages.ErrNotFound):
+		// the first part's outcome is unknown, and it was a refusal or is not decided yet
 		return c.letBegin(ctx, made)
 	case err != nil:
 		return err
@@ -214,7 +228,8 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 	refusal, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case refused:
-		c.Log.Info("a campaign is paused", "event", "campaign_paused", "batch", made.ID.String(), "company_id", made.Company, "reason", refusal.Reason)
+		c.Log.Info("a campaign is paused", "event", "campaign_paused", "batch", made.ID.String(), "company_id", made.Company,
+			"reason", refusal.Reason)
 		if slices.Contains(intake.PersonRefusals, refusal) { // it goes on when the person may send again
 			return nil
 		}
@@ -225,8 +240,8 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 	return c.parted(back, made, left)
 }
 
-// letBegin lets people send the first part again, while this process seems to hold the campaign. The part's key, and the
-// batch that it makes, accept it only once.
+// letBegin lets people send the first part again, while this process seems to hold the campaign. The part's key, and
+// the batch that it makes, accept it only once.
 func (c *Campaigns) letBegin(ctx context.Context, made *Campaign) error {
 	if _, err := c.Pool.Exec(ctx, `update campaigns set unsent = true where ulid = $1`, made.key()); err != nil {
 		return fmt.Errorf("letting a campaign begin again: %w", err)
@@ -240,7 +255,8 @@ func (made *Campaign) person(batch *messages.BatchRecord) int64 {
 }
 
 // Paused returns the reason why the next part of a campaign is not sent; "" if it is.
-func (c *Campaigns) Paused(ctx context.Context, made *Campaign, batch *messages.BatchRecord) (reason string, err error) {
+func (c *Campaigns) Paused(ctx context.Context, made *Campaign, batch *messages.BatchRecord) (
+	reason string, err error) {
 	if made.paused != "" {
 		return made.paused, nil
 	}
@@ -269,7 +285,8 @@ func (c *Campaigns) Continue(ctx context.Context, company sms.CompanyID, id ulid
 	case reason == "": // a COMMIT without an answer may have ended the pause
 		return postgres.Confirmed(ctx, c.Pool, func(pgx.Tx) error { return nil })
 	}
-	if _, err := c.Pool.Exec(ctx, `update campaigns set paused = '', continued_by = $2, taken_until = now() where ulid = $1`, made.key(), user); err != nil {
+	if _, err := c.Pool.Exec(ctx, `update campaigns set paused = '', continued_by = $2, taken_until = now()
+		where ulid = $1`, made.key(), user); err != nil {
 		return fmt.Errorf("continuing a campaign: %w", err)
 	}
 	return nil
@@ -278,10 +295,12 @@ func (c *Campaigns) Continue(ctx context.Context, company sms.CompanyID, id ulid
 // Sweep deletes campaigns that were never sent and those that were paused for too long. Their batches accept no further
 // parts.
 func (c *Campaigns) Sweep(ctx context.Context) error {
-	if _, err := c.Pool.Exec(ctx, `delete from campaigns where taken_until is null and created_at <= now() - $1::interval`, draftLife); err != nil {
+	if _, err := c.Pool.Exec(ctx, `delete from campaigns where taken_until is null and created_at <= now() - $1::interval`,
+		draftLife); err != nil {
 		return fmt.Errorf("sweeping campaigns: %w", err)
 	}
-	old, err := postgres.All(ctx, c.Pool, "looking for old campaigns", scanCampaign, selectCampaign+` where created_at <= now() - $1::interval`, Life)
+	old, err := postgres.All(ctx, c.Pool, "looking for old campaigns", scanCampaign, selectCampaign+
+		` where created_at <= now() - $1::interval`, Life)
 	for i := range old {
 		err = errors.Join(err, c.giveUp(ctx, &old[i]))
 	}
@@ -299,7 +318,8 @@ func (c *Campaigns) giveUp(ctx context.Context, made *Campaign) error {
 	case err != nil:
 		return err
 	case batch.Awaited > 0:
-		c.Log.Warn("a campaign was not continued within a day; the rest is not sent", "event", "campaign_given_up", "batch", made.ID.String(), "company_id", made.Company, "recipients", batch.Awaited)
+		c.Log.Warn("a campaign was not continued within a day; the rest is not sent", "event", "campaign_given_up", "batch",
+			made.ID.String(), "company_id", made.Company, "recipients", batch.Awaited)
 		if err := pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
 			return batch.LeaveOut(ctx, tx, map[string]int{notContinued: batch.Awaited})
 		}); err != nil { // perhaps a last part was accepted meanwhile: the next sweep looks again

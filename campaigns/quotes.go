@@ -9,8 +9,8 @@ import (
 // errQuotes: a quotation mark opens a cell, and it cannot be said where the cell ends.
 var errQuotes = errors.New("quotation marks")
 
-// records reads the lines of a CSV file as RFC 4180 has them, and what people's files have besides: quotation marks within a
-// cell are part of it (TV 32" Samsung), and Excel's formula of a text ("=""x""", ="x") is the text.
+// records reads the lines of a CSV file as RFC 4180 has them, and what people's files have besides: quotation marks
+// within a cell are part of it (TV 32" Samsung), and Excel's formula of a text ("=""x""", ="x") is the text.
 type records struct {
 	text  string // the rest
 	comma byte
@@ -66,8 +66,8 @@ func (r *records) rest(rest string) (more bool) {
 	return more
 }
 
-// quoted returns the text up to the quotation mark that closes a cell, and what follows that. A mark followed by something
-// else than the cell's end is part of a cell of one line; of a longer one, it is the end of another cell.
+// quoted returns the text up to the quotation mark that closes a cell, and what follows that. A mark followed by
+// something else than the cell's end is part of a cell of one line; of a longer one, it is the end of another cell.
 func (r *records) quoted(text string) (cell, rest string, ok bool) {
 	var all strings.Builder
 	odd, lines := false, false
@@ -95,7 +95,8 @@ func (r *records) quoted(text string) (cell, rest string, ok bool) {
 
 // unformula returns the text of a cell with Excel's formula of a text.
 func unformula(cell string) string {
-	if text, is := strings.CutPrefix(cell, `="`); is && strings.HasSuffix(text, `"`) && !strings.Contains(text[:len(text)-1], `"`) {
+	if text, is := strings.CutPrefix(cell, `="`); is && strings.HasSuffix(text, `"`) &&
+		!strings.Contains(text[:len(text)-1], `"`) {
 		return text[:len(text)-1]
 	}
 	return cell

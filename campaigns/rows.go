@@ -19,7 +19,8 @@ import (
 
 const (
 	rowsAtOnce = 1000 // rows per statement
-	previewed  = 11   // messages of a preview: the first five, the first three with accents, the first three with an empty cell
+	// messages of a preview: the first five, the first three with accents, the first three with an empty cell
+	previewed = 11
 )
 
 // Row is a line of a campaign's file.
@@ -59,10 +60,12 @@ const (
 const sendable = `fault is null and not opted_out`
 
 // White space as in [Row.Blanks].
-const blank = `exists (select from jsonb_each_text(variables) where value ~ '^[\s\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$')`
+const blank = `exists (select from jsonb_each_text(variables)
+	where value ~ '^[\s\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$')`
 
 // conditions are those of the rows with each problem.
-var conditions = map[string]string{Faults: `fault is not null`, OptedOut: `opted_out`, Repeated: `repeated and ` + sendable,
+var conditions = map[string]string{Faults: `fault is not null`, OptedOut: `opted_out`, Repeated: `repeated and ` +
+	sendable,
 	Blank: blank + ` and ` + sendable, Any: `(fault is not null or opted_out or repeated or ` + blank + `)`}
 
 // Rows returns up to limit rows of a campaign with a problem, with N above after.
@@ -70,7 +73,8 @@ func (c *Campaigns) Rows(ctx context.Context, made *Campaign, problem string, af
 	return rowsOf(ctx, c.Pool, made, conditions[problem], after, limit)
 }
 
-func rowsOf(ctx context.Context, db postgres.Querier, made *Campaign, condition string, after, limit int) ([]Row, error) {
+func rowsOf(ctx context.Context, db postgres.Querier, made *Campaign, condition string, after, limit int) (
+	[]Row, error) {
 	return postgres.All(ctx, db, "reading the rows of a campaign", func(row pgx.CollectableRow) (r Row, err error) {
 		err = row.Scan(&r.N, &r.Line, &r.Number, &r.Variables, &r.Segments, &r.UCS2, &r.Fault, &r.OptedOut, &r.Repeated)
 		return r, err
@@ -78,11 +82,12 @@ func rowsOf(ctx context.Context, db postgres.Querier, made *Campaign, condition 
 		where campaign = $1 and n > $2 and `+condition+` order by n limit $3`, made.key(), after, limit)
 }
 
-// Preview returns the rows of some messages: the first ones, some with accents, in which a wrong encoding shows, and some
-// with an empty cell.
+// Preview returns the rows of some messages: the first ones, some with accents, in which a wrong encoding shows, and
+// some with an empty cell.
 func (c *Campaigns) Preview(ctx context.Context, made *Campaign) ([]Row, error) {
 	const of = `n in (select n from campaign_rows where campaign = $1 and ` + sendable
-	return rowsOf(ctx, c.Pool, made, `(`+of+` order by n limit 5) or `+of+` and octet_length(variables::text) > length(variables::text) order by n limit 3)
+	return rowsOf(ctx, c.Pool, made, `(`+of+` order by n limit 5) or `+of+
+		` and octet_length(variables::text) > length(variables::text) order by n limit 3)
 		or `+of+` and `+blank+` order by n limit 3))`, 0, previewed)
 }
 
@@ -91,15 +96,18 @@ func (made *Campaign) keepRows(ctx context.Context, tx pgx.Tx, rows []Row) error
 	if err != nil {
 		return err
 	}
-	columns := []string{"campaign", "n", "line", "number", "variables", "segments", "ucs2", "fault", "opted_out", "repeated"}
-	_, err = tx.CopyFrom(ctx, pgx.Identifier{"campaign_rows"}, columns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
-		r := &rows[i]
-		if r.Fault != "" {
-			return []any{made.key(), r.N, r.Line, "", nil, 0, false, r.Fault, false, false}, nil
-		}
-		variables, err := json.Marshal(r.Variables)
-		return []any{made.key(), r.N, r.Line, string(r.Number), variables, r.Segments, r.UCS2, nil, barred[i], r.Repeated}, err
-	}))
+	columns := []string{"campaign", "n", "line", "number", "variables", "segments", "ucs2", "fault", "opted_out",
+		"repeated"}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"campaign_rows"}, columns,
+		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+			r := &rows[i]
+			if r.Fault != "" {
+				return []any{made.key(), r.N, r.Line, "", nil, 0, false, r.Fault, false, false}, nil
+			}
+			variables, err := json.Marshal(r.Variables)
+			return []any{made.key(), r.N, r.Line, string(r.Number), variables, r.Segments, r.UCS2, nil, barred[i], r.Repeated},
+				err
+		}))
 	return err
 }
 
@@ -114,7 +122,8 @@ func (made *Campaign) barred(ctx context.Context, db postgres.Querier, rows []Ro
 
 // Recheck marks recipients of an unsent campaign who have opted out since the check, and those to whom p can no longer
 // send, and reports whether there are any. lang is the language of the faults.
-func (c *Campaigns) Recheck(ctx context.Context, lang *texts.Language, p *accounts.Principal, made *Campaign) (marked bool, err error) {
+func (c *Campaigns) Recheck(ctx context.Context, lang *texts.Language, p *accounts.Principal, made *Campaign) (
+	marked bool, err error) {
 	batch := intake.Batch{Sender: made.Sender, Template: sms.ParseColumns(made.Template), Part: &intake.Part{Of: made.ID}}
 	err = c.unbegun(ctx, made, func(tx pgx.Tx) error {
 		for after, more := 0, true; more; {
@@ -145,7 +154,8 @@ func (c *Campaigns) Recheck(ctx context.Context, lang *texts.Language, p *accoun
 			if len(out) > 0 {
 				marked = true
 				if _, err := tx.Exec(ctx, `update campaign_rows r set fault = m.fault, opted_out = m.fault is null
-					from unnest($2::int[], $3::text[]) m(n, fault) where r.campaign = $1 and r.n = m.n`, made.key(), out, faults); err != nil {
+					from unnest($2::int[], $3::text[]) m(n, fault) where r.campaign = $1 and r.n = m.n`, made.key(), out,
+					faults); err != nil {
 					return err
 				}
 			}
@@ -190,13 +200,17 @@ func (c *Campaigns) unbegun(ctx context.Context, made *Campaign, change func(tx 
 }
 
 // recipients returns at most limit recipients of a campaign, from the offset after, and the N of their rows.
-func (c *Campaigns) recipients(ctx context.Context, made *Campaign, after, limit int) (list []intake.Recipient, ns []int, err error) {
-	list, err = postgres.All(ctx, c.Pool, "reading the recipients of a campaign", func(row pgx.CollectableRow) (r intake.Recipient, err error) {
-		var n int
-		err = row.Scan(&n, &r.Number, &r.Variables)
-		ns = append(ns, n)
-		return r, err
-	}, `select n, number, variables from campaign_rows where campaign = $1 and `+sendable+` order by n offset $2 limit $3`, made.key(), after, limit)
+func (c *Campaigns) recipients(ctx context.Context, made *Campaign, after, limit int) (list []intake.Recipient,
+	ns []int, err error) {
+	list, err = postgres.All(ctx, c.Pool, "reading the recipients of a campaign",
+		func(row pgx.CollectableRow) (r intake.Recipient, err error) {
+			var n int
+			err = row.Scan(&n, &r.Number, &r.Variables)
+			ns = append(ns, n)
+			return r, err
+		}, `select n, number, variables from campaign_rows where campaign = $1 and `+sendable+
+			` order by n offset $2 limit $3`,
+		made.key(), after, limit)
 	return list, ns, err
 }
 
@@ -214,10 +228,13 @@ type Sums struct {
 
 // Sums returns the counts of a campaign's rows.
 func (c *Campaigns) Sums(ctx context.Context, made *Campaign) (s Sums, err error) {
-	err = c.Pool.QueryRow(ctx, `select count(*) filter (where `+sendable+`), coalesce(sum(segments) filter (where `+sendable+`), 0),
+	err = c.Pool.QueryRow(ctx, `select count(*) filter (where `+sendable+`), coalesce(sum(segments) filter (where `+
+		sendable+`), 0),
 			coalesce(max(segments) filter (where `+sendable+`), 0), count(*) filter (where ucs2 and `+sendable+`),
-			count(fault), count(*) filter (where opted_out), count(*) filter (where repeated and `+sendable+`), count(*) filter (where `+conditions[Blank]+`)
-		from campaign_rows where campaign = $1`, made.key()).Scan(&s.Recipients, &s.Segments, &s.Longest, &s.Unicode, &s.Faults, &s.OptedOut, &s.Repeated, &s.Blank)
+			count(fault), count(*) filter (where opted_out), count(*) filter (where repeated and `+sendable+
+		`), count(*) filter (where `+conditions[Blank]+`)
+		from campaign_rows where campaign = $1`, made.key()).Scan(&s.Recipients, &s.Segments, &s.Longest, &s.Unicode,
+		&s.Faults, &s.OptedOut, &s.Repeated, &s.Blank)
 	if err != nil {
 		return s, fmt.Errorf("counting the rows of a campaign: %w", err)
 	}

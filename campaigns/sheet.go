@@ -124,9 +124,9 @@ func namedSeparator(text string) (rest string, comma rune) {
 	return strings.Repeat("\n", strings.Count(text[:m[1]], "\n")) + text[m[1]:], rune(text[m[2]])
 }
 
-// separator returns the separator of cells: the one with which the most of the first lines have one number of cells, and
-// more than one: a title has one. Of several it is the one that is followed by fewer blanks, or else the one with the most
-// cells. A comma in a name or an amount is none.
+// separator returns the separator of cells: the one with which the most of the first lines have one number of cells,
+// and more than one: a title has one. Of several it is the one that is followed by fewer blanks, or else the one with
+// the most cells. A comma in a name or an amount is none.
 func separator(text string) rune {
 	const lines = 20
 	best, bestRows, bestBlanks, bestCells := ',', 0, 0, 0
@@ -154,7 +154,8 @@ func separator(text string) rune {
 				most = n
 			}
 		}
-		if n := rows[most]; n > bestRows || n > 0 && n == bestRows && (blanks < bestBlanks || blanks == bestBlanks && most > bestCells) {
+		if n := rows[most]; n > bestRows || n > 0 && n == bestRows &&
+			(blanks < bestBlanks || blanks == bestBlanks && most > bestCells) {
 			best, bestRows, bestBlanks, bestCells = comma, n, blanks, most
 		}
 	}

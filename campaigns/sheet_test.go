@@ -23,9 +23,12 @@ func TestReadSheet(t *testing.T) {
 	for name, file := range map[string][]byte{
 		"utf-8": []byte(plain), "utf-8 with a mark": []byte("\ufeff" + plain), "windows-1252": []byte(latin),
 		"utf-16 little": wideText(plain, unicode.LittleEndian), "utf-16 big": wideText(plain, unicode.BigEndian),
-		"old macintosh lines": []byte(strings.ReplaceAll(plain, "\r\n", "\r")), "no last line end": []byte(strings.TrimSpace(plain)),
-		"semicolons": []byte(strings.NewReplacer("number,", "number;", "456,", "456;", "567,", "567;").Replace(plain)),
-		"tabs":       []byte(strings.NewReplacer("number,", "number\t", "456,", "456\t", "567,", "567\t").Replace(plain)),
+		"old macintosh lines": []byte(strings.ReplaceAll(plain, "\r\n", "\r")),
+		"no last line end":    []byte(strings.TrimSpace(plain)),
+		"semicolons": []byte(strings.NewReplacer("number,", "number;", "456,", "456;", "567,", "567;").Replace(
+			plain)),
+		"tabs": []byte(strings.NewReplacer("number,", "number\t", "456,", "456\t", "567,", "567\t").Replace(
+			plain)),
 	} {
 		rows, err := readAll(file)
 		if got := cells(rows); err != nil || got != `1[phone_number prénom] 2[79123456 Éric, "dit" Rico] 4[71234567 Aline]` {

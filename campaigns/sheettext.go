@@ -39,7 +39,8 @@ type Encoding struct {
 
 // Encodings are the choices of a form.
 var Encodings = []Encoding{{"", "campaign.encoding.auto"}, {encodingUTF8, ""}, {encodingUTF16, ""},
-	{oldEncodings[0].name, "campaign.encoding.windows"}, {oldEncodings[1].name, "campaign.encoding.mac"}, {oldEncodings[2].name, "campaign.encoding.dos"}}
+	{oldEncodings[0].name, "campaign.encoding.windows"}, {oldEncodings[1].name, "campaign.encoding.mac"},
+	{oldEncodings[2].name, "campaign.encoding.dos"}}
 
 // sheetText is a file's text in UTF-8.
 type sheetText struct {
@@ -179,11 +180,13 @@ func guess(lines [][]byte) (at int) {
 const guessedLines = 1000
 
 // accents are the letters of French by frequency; other European languages' and Kirundi's are rarer in Burundi.
-var accents = map[rune]int{'é': 10, 'è': 7, 'à': 7, 'ê': 6, 'ç': 6, 'ô': 5, 'î': 5, 'ï': 5, 'û': 5, 'ù': 4, 'ë': 4, 'â': 4, 'œ': 3, 'ü': 3, 'ö': 3,
+var accents = map[rune]int{'é': 10, 'è': 7, 'à': 7, 'ê': 6, 'ç': 6, 'ô': 5, 'î': 5, 'ï': 5, 'û': 5, 'ù': 4, 'ë': 4,
+	'â': 4, 'œ': 3, 'ü': 3, 'ö': 3,
 	'É': 6, 'È': 3, 'À': 3, 'Ê': 3, 'Ç': 3, 'Ô': 3, 'Î': 3, 'Ë': 2, 'Ï': 2, 'Û': 2, 'Â': 2, 'Ù': 2, 'Œ': 2}
 
 // initials are the same for the first letter of a cell, mostly of a name.
-var initials = map[rune]int{'É': 8, 'À': 3, 'È': 2, 'Ç': 2, 'Î': 2, 'Ô': 2, 'Ê': 1, 'Ë': 1, 'é': 4, 'à': 3, 'ç': 2, 'ê': 1, 'î': 1, 'ô': 1}
+var initials = map[rune]int{'É': 8, 'À': 3, 'È': 2, 'Ç': 2, 'Î': 2, 'Ô': 2, 'Ê': 1, 'Ë': 1, 'é': 4, 'à': 3, 'ç': 2,
+	'ê': 1, 'î': 1, 'ô': 1}
 
 // likelihood adds up how likely the characters of a text are where they stand.
 func likelihood(text string) (sum int) {

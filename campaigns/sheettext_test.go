@@ -24,7 +24,8 @@ func in(e encoding.Encoding, text string) []byte {
 func TestEncodings(t *testing.T) {
 	const names = "phone_number;prénom\n79123456;Hélène\n71234567;Zoé\n"
 	const capitals = "TELEPHONE;NOM\n79123456;NDAYIZEYE HÉLÈNE\n71234567;BÉATRICE\n"
-	const sentence = "phone;texte\n79123456;C’est « déjà » l’été à Bujumbura\n71234567;où ça ? garçon, île, hôtel, sûr, Noël\n"
+	const sentence = "phone;texte\n79123456;C’est « déjà » l’été à Bujumbura\n71234567;où ça ? garçon, île, hôtel, " +
+		"sûr, Noël\n"
 	const start = "phone;nom\n79123456;Éric\n71234567;Évelyne\n"
 	wide := func(e unicode.Endianness, b unicode.BOMPolicy) encoding.Encoding { return unicode.UTF16(e, b) }
 	for _, test := range []struct {
@@ -75,9 +76,11 @@ func TestOneBadLine(t *testing.T) {
 		fmt.Fprintf(&file, "791234%02d;Hélène %d\n", i, i)
 	}
 	good := file.String()
-	for name, bad := range map[string]string{"Windows-1252": "79123499;H\xe9l\xe8ne\n", "a cut character": "79123499;H\xc3\n", "a lone byte": "79123499;\xff\n"} {
+	for name, bad := range map[string]string{"Windows-1252": "79123499;H\xe9l\xe8ne\n",
+		"a cut character": "79123499;H\xc3\n", "a lone byte": "79123499;\xff\n"} {
 		got, err := decodeSheet([]byte(good+bad+"79123498;Zoé\n"), "")
-		if err != nil || !strings.HasPrefix(got.text, good) || !strings.HasSuffix(got.text, "Zoé\n") || got.encoding != "UTF-8" || len(got.foreign) != 1 || !got.foreign[41] {
+		if err != nil || !strings.HasPrefix(got.text, good) || !strings.HasSuffix(got.text, "Zoé\n") ||
+			got.encoding != "UTF-8" || len(got.foreign) != 1 || !got.foreign[41] {
 			t.Errorf("%s: %s, foreign %v, %v", name, got.encoding, got.foreign, err)
 		}
 		rows, err := readAll([]byte(good + bad + "79123498;Zoé\n"))
@@ -89,7 +92,8 @@ func TestOneBadLine(t *testing.T) {
 	}
 	// The other way round: a line in UTF-8 within an old file is UTF-8.
 	got, err := decodeSheet([]byte("p;n\n1;H\xe9l\xe8ne\n2;Zo\xe9\n3;Zoé\n"), "")
-	if err != nil || got.text != "p;n\n1;Hélène\n2;Zoé\n3;Zoé\n" || got.encoding != "Windows-1252" || len(got.foreign) > 0 {
+	if err != nil || got.text != "p;n\n1;Hélène\n2;Zoé\n3;Zoé\n" || got.encoding != "Windows-1252" ||
+		len(got.foreign) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -98,14 +102,16 @@ func TestOneBadLine(t *testing.T) {
 func TestChosenEncoding(t *testing.T) {
 	file := []byte("p;n\n1;\x8e\xe9\n")
 	for want, text := range map[string]string{"MacRoman": "éÈ", "Windows-1252": "Žé", "CP850": "ÄÚ"} {
-		if got, err := decodeSheet(file, want); err != nil || !strings.Contains(got.text, text) || !got.sure || got.encoding != want {
+		if got, err := decodeSheet(file, want); err != nil || !strings.Contains(got.text, text) || !got.sure ||
+			got.encoding != want {
 			t.Errorf("%s: %+v, %v", want, got, err)
 		}
 	}
 	if got, err := decodeSheet([]byte("n\nZoé\n"), "Windows-1252"); err != nil || got.text != "n\nZoÃ©\n" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := decodeSheet(in(unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "n\nZoé\n"), "UTF-16"); err != nil || got.text != "n\nZoé\n" {
+	if got, err := decodeSheet(in(unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "n\nZoé\n"),
+		"UTF-16"); err != nil || got.text != "n\nZoé\n" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -115,29 +121,44 @@ func TestSheetForms(t *testing.T) {
 	const want = `phone,nom,montant|79123456,Aline,25,5|71234567,Éric,18`
 	for _, test := range []struct{ source, file, want string }{
 		{"Excel's line about the separator", "sep=;\nphone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n", ""},
-		{"the same with a mark, quotes and capitals", "\ufeff\"SEP=;\"\r\nphone;nom;montant\r\n79123456;Aline;25,5\r\n71234567;Éric;18\r\n", ""},
+		{"the same with a mark, quotes and capitals",
+			"\ufeff\"SEP=;\"\r\nphone;nom;montant\r\n79123456;Aline;25,5\r\n71234567;Éric;18\r\n", ""},
 		{"the same for tabs", "sep=\t\nphone\tnom\tmontant\n79123456\tAline\t25,5\n71234567\tÉric\t18\n", ""},
-		{"the same, as a spreadsheet saves it again", "sep=;;;\nphone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n", ""},
+		{"the same, as a spreadsheet saves it again", "sep=;;;\nphone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n",
+			""},
 		{"bars", "phone|nom|montant\n79123456|Aline|25,5\n71234567|Éric|18\n", ""},
-		{"decimal commas between semicolons", "phone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18,0\n", "phone,nom,montant|79123456,Aline,25,5|71234567,Éric,18,0"},
-		{"commas in the names of columns", "Nom, prénom;Téléphone\nN., Aline;79123456\nM., Éric;71234567\n", "Nom, prénom,Téléphone|N., Aline,79123456|M., Éric,71234567"},
+		{"decimal commas between semicolons", "phone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18,0\n",
+			"phone,nom,montant|79123456,Aline,25,5|71234567,Éric,18,0"},
+		{"commas in the names of columns", "Nom, prénom;Téléphone\nN., Aline;79123456\nM., Éric;71234567\n",
+			"Nom, prénom,Téléphone|N., Aline,79123456|M., Éric,71234567"},
 		{"empty cells at the end of lines", "phone;nom;montant\n79123456;Aline;25,5;;;\n71234567;Éric;18;\n", ""},
-		{"columns that once had something", "phone;nom;montant;;;;\n79123456;Aline;25,5;;;;\n71234567;Éric;18;;;;\n;;;;;;\n", ""},
-		{"a hundred of them", "phone;nom;montant" + strings.Repeat(";", 100) + "\n79123456;Aline;25,5" + strings.Repeat(";", 100) + "\n71234567;Éric;18\n", ""},
-		{"cells that Excel leaves out at the end", "phone;nom;montant\n79123456;Aline;25,5\n71234567;Éric\n", "phone,nom,montant|79123456,Aline,25,5|71234567,Éric"},
-		{"no-break and zero width spaces around", "phone;nom;montant\n\u00a079123456\u200b;\ufeffAline ;25,5\n71234567;Éric;18\n", ""},
-		{"a title", "Clients de mars, à rappeler\n\nphone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n", "Clients de mars, à rappeler|" + want},
-		{"a title over merged cells", "Clients;;;\n;;;\nphone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n", "Clients|" + want},
+		{"columns that once had something", "phone;nom;montant;;;;\n79123456;Aline;25,5;;;;\n71234567;Éric;18;;;;\n;;;;;;\n",
+			""},
+		{"a hundred of them", "phone;nom;montant" + strings.Repeat(";", 100) + "\n79123456;Aline;25,5" +
+			strings.Repeat(";", 100) + "\n71234567;Éric;18\n", ""},
+		{"cells that Excel leaves out at the end", "phone;nom;montant\n79123456;Aline;25,5\n71234567;Éric\n",
+			"phone,nom,montant|79123456,Aline,25,5|71234567,Éric"},
+		{"no-break and zero width spaces around", "phone;nom;montant\n\u00a079123456\u200b;\ufeffAline " +
+			";25,5\n71234567;Éric;18\n", ""},
+		{"a title", "Clients de mars, à rappeler\n\nphone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n",
+			"Clients de mars, à rappeler|" + want},
+		{"a title over merged cells", "Clients;;;\n;;;\nphone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n",
+			"Clients|" + want},
 		{"blank lines before tabs", "\r\n\t\t\r\nphone\tnom\tmontant\r\n79123456\tAline\t25,5\r\n71234567\tÉric\t18\r\n", ""},
 		{"a title and one line", "Clients\nphone;nom\n79123456;Aline\n", "Clients|phone,nom|79123456,Aline"},
-		{"Excel's formula of a text", "phone;nom;montant\n=\"79123456\";\"=\"\"Aline\"\"\";25,5\n=\"71234567\";=\"Éric\";18\n", ""},
+		{"Excel's formula of a text",
+			"phone;nom;montant\n=\"79123456\";\"=\"\"Aline\"\"\";25,5\n=\"71234567\";=\"Éric\";18\n", ""},
 		{"a separator in it", "phone;nom\n79123456;=\"N;A\"\n", "phone,nom|79123456,N;A"},
-		{"inches", "phone,produit\n79123456,TV 32\" Samsung\n71234567,TV 40\"\n", `phone,produit|79123456,TV 32" Samsung|71234567,TV 40"`},
-		{"inches in quotes", "phone,produit\n79123456,\"TV 32\" Samsung\"\n71234567,x\n", `phone,produit|79123456,TV 32" Samsung|71234567,x`},
-		{"a nickname first", "phone,nom\n79123456,\"Jojo\" Ndayi\n71234567,x\n", `phone,nom|79123456,"Jojo" Ndayi|71234567,x`},
+		{"inches", "phone,produit\n79123456,TV 32\" Samsung\n71234567,TV 40\"\n",
+			`phone,produit|79123456,TV 32" Samsung|71234567,TV 40"`},
+		{"inches in quotes", "phone,produit\n79123456,\"TV 32\" Samsung\"\n71234567,x\n",
+			`phone,produit|79123456,TV 32" Samsung|71234567,x`},
+		{"a nickname first", "phone,nom\n79123456,\"Jojo\" Ndayi\n71234567,x\n",
+			`phone,nom|79123456,"Jojo" Ndayi|71234567,x`},
 		{"blanks around quotes", "phone, nom\n79123456, \"N, A\" \n", "phone,nom|79123456,N, A"},
 		{"control-Z", "phone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n\x1a", ""},
-		{"a line break within quotes", "phone;nom\n79123456;\"Aline\nN.\"\n71234567;Éric\n", "phone,nom|79123456,Aline\nN.|71234567,Éric"},
+		{"a line break within quotes", "phone;nom\n79123456;\"Aline\nN.\"\n71234567;Éric\n",
+			"phone,nom|79123456,Aline\nN.|71234567,Éric"},
 		{"blank lines first", "\n\n;;\nphone;nom;montant\n79123456;Aline;25,5\n71234567;Éric;18\n", ""},
 		{"a name that begins like the line about the separator", "sep=x\n79123456\n", "sep=x|79123456"},
 	} {
@@ -156,8 +177,10 @@ func TestSheetForms(t *testing.T) {
 }
 
 func TestColumnName(t *testing.T) {
-	for name, want := range map[string]string{"Prénom": "prenom", "pre\u0301nom": "prenom", " Nom  complet ": "nom_complet", "montant-dû": "montant_du", "N° de Tél.": "n°_de_tel",
-		"phone\u00a0number": "phone_number", "l’élève": "l'eleve", "\ufeffphone_number": "phone_number", "PHONE NUMBER": "phone_number"} {
+	for name, want := range map[string]string{"Prénom": "prenom", "pre\u0301nom": "prenom",
+		" Nom  complet ": "nom_complet", "montant-dû": "montant_du", "N° de Tél.": "n°_de_tel",
+		"phone\u00a0number": "phone_number", "l’élève": "l'eleve", "\ufeffphone_number": "phone_number",
+		"PHONE NUMBER": "phone_number"} {
 		if got := columnName(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}

@@ -39,7 +39,8 @@ func bookKind(file []byte) (unreadable string, is bool) {
 		}
 		return false
 	}
-	start := strings.ToLower(strings.TrimLeft(string(bytes.TrimPrefix(file[:min(len(file), 1024)], []byte("\ufeff"))), " \r\n\t"))
+	start := strings.ToLower(strings.TrimLeft(string(bytes.TrimPrefix(file[:min(len(file), 1024)], []byte("\ufeff"))),
+		" \r\n\t"))
 	switch {
 	case begins("PK\x03\x04"):
 		archive, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
@@ -51,7 +52,8 @@ func bookKind(file []byte) (unreadable string, is bool) {
 		return "campaign.file.excel", true
 	case strings.HasPrefix(start, "<?xml") && strings.Contains(start, "office:spreadsheet"): // “XML Spreadsheet 2003”
 		return "campaign.file.excel", true
-	case begins("PK", "%PDF", "{\\rtf", "\x89PNG", "\xff\xd8\xff", "Rar!", "7z\xbc\xaf", "\x1f\x8b") || strings.HasPrefix(start, "<html") || strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<table"):
+	case begins("PK", "%PDF", "{\\rtf", "\x89PNG", "\xff\xd8\xff", "Rar!", "7z\xbc\xaf", "\x1f\x8b") ||
+		strings.HasPrefix(start, "<html") || strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<table"):
 		return "campaign.file.other", true
 	}
 	return "", false
@@ -76,8 +78,10 @@ func readBook(file []byte) (s *sheet, err error) {
 	if err := checkBook(file); err != nil {
 		return nil, err
 	}
-	book, err := excelize.OpenReader(bytes.NewReader(file), excelize.Options{UnzipSizeLimit: maxBook, UnzipXMLSizeLimit: maxBook, // never on disk
-		ShortDatePattern: "dd/mm/yyyy", LongDatePattern: "dd/mm/yyyy"})
+	// never on disk
+	book, err := excelize.OpenReader(bytes.NewReader(file),
+		excelize.Options{UnzipSizeLimit: maxBook, UnzipXMLSizeLimit: maxBook,
+			ShortDatePattern: "dd/mm/yyyy", LongDatePattern: "dd/mm/yyyy"})
 	if err != nil {
 		return nil, &FileError{0, "campaign.file.broken", nil}
 	}
@@ -108,8 +112,8 @@ func readBook(file []byte) (s *sheet, err error) {
 	return nil, &FileError{0, "campaign.file.empty", nil}
 }
 
-// EachExact calls do with the rows of a workbook's first visible sheet that has any text, the cells without their number formats.
-// Errors other than those of do are a [*FileError].
+// EachExact calls do with the rows of a workbook's first visible sheet that has any text, the cells without their
+// number formats. Errors other than those of do are a [*FileError].
 func EachExact(file []byte, do func(line int, cells []string) error) error {
 	s, err := readSheet(file, "")
 	for err == nil {
@@ -187,7 +191,8 @@ func checkBook(file []byte) error {
 	}
 	var all uint64 // archive/zip reads no more of a part than it announces
 	for _, part := range archive.File {
-		if all += min(part.UncompressedSize64, maxBook+1); all > maxBook || all > smallBook && all > uint64(len(file))*maxRatio {
+		if all += min(part.UncompressedSize64, maxBook+1); all > maxBook || all > smallBook &&
+			all > uint64(len(file))*maxRatio {
 			return &FileError{0, "campaign.file.book", nil}
 		}
 	}

@@ -33,7 +33,8 @@ func (k *checker) line(l leaf) {
 		return
 	}
 	text := l.value.String()
-	if n := utf8.RuneCountInString(text); int64(n) > most || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if n := utf8.RuneCountInString(text); int64(n) > most || !utf8.ValidString(text) ||
+		strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		k.problem(l.path, "must be one line of at most %d printable characters", most)
 	}
 }
@@ -72,7 +73,8 @@ func (c *Config) unusual() (out []Problem) {
 			if low, _ := bound(l.field, "min"); l.value.Int() < low {
 				return // refused
 			}
-			out = append(out, Problem{Key: l.path, Line: c.lines[l.path], Text: "is unusually low: below " + inWords(l.field, least)})
+			out = append(out, Problem{Key: l.path, Line: c.lines[l.path], Text: "is unusually low: below " +
+				inWords(l.field, least)})
 		}
 	})
 	return out

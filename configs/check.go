@@ -85,11 +85,14 @@ func (c *Config) Missing(path string) *Problem {
 const (
 	unencrypted = "is empty, so signing secrets and the secrets of second factors are readable in the database; " +
 		"set it to 32 random bytes before the first of them, the same in every process: openssl rand -base64 32"
-	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes and the SMPP passwords; " +
+	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes and the " +
+		"SMPP passwords; " +
 		"set it to 32 random bytes, the same in every process: openssl rand -base64 32"
-	unmailed  = "is empty although dashboard.public_url is set, so no mail is sent: nobody can sign up, and no owner learns of a decision or a low balance"
+	unmailed = "is empty although dashboard.public_url is set, so no mail is sent: nobody can sign up, and no owner " +
+		"learns of a decision or a low balance"
 	unlinked  = "is empty, so the links in mails lead to this machine"
-	inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the messages may cross " +
+	inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the " +
+		"messages may cross " +
 		"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
 )
 
@@ -178,7 +181,8 @@ func (k *checker) words(l leaf, words []string) {
 func (k *checker) listeners(c *Config) {
 	taken := map[string]string{}
 	for _, l := range []struct{ key, address string }{
-		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen}, {"kannel.listen", c.Kannel.Listen}, {"smpp_server.listen", c.SMPPServer.Listen},
+		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen},
+		{"kannel.listen", c.Kannel.Listen}, {"smpp_server.listen", c.SMPPServer.Listen},
 	} {
 		if l.address == "" && (l.key == "kannel.listen" || l.key == "smpp_server.listen") {
 			continue // off
@@ -193,7 +197,8 @@ func (k *checker) listeners(c *Config) {
 			taken[l.address] = l.key
 		}
 	}
-	k.networks("api.trusted_proxies", c.API.TrustedProxies, "strangers could claim any address in X-Forwarded-For, and so pass every limit per address")
+	k.networks("api.trusted_proxies", c.API.TrustedProxies,
+		"strangers could claim any address in X-Forwarded-For, and so pass every limit per address")
 	k.openOps(c)
 }
 
@@ -203,7 +208,8 @@ func (k *checker) smppServer(s *SMPPServer) {
 	case s.Listen == "" || err != nil: // off, or reported
 	case s.TLS == ServerTLS{}:
 		if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() && !ip.Unmap().IsPrivate() {
-			k.problem("smpp_server.tls", "is required, because smpp_server.listen is neither a loopback nor a private address: passwords would cross the network readable")
+			k.problem("smpp_server.tls", "is required, because smpp_server.listen is neither a loopback nor a private address: "+
+				"passwords would cross the network readable")
 		}
 	case s.TLS.Cert == "" || s.TLS.Key == "":
 		k.problem("smpp_server.tls", "needs both cert and key")
@@ -248,8 +254,10 @@ func (k *checker) stores(c *Config) {
 	case r.URL == "" && len(r.Addresses) == 0 && len(k.roles) > 0 && c.Missing("redis.url") == nil:
 		k.problem("redis.url", "is required, or redis.addresses")
 	case r.URL == "":
-	case err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || strings.Contains(u.Host+u.Path, "@"):
-		k.problem("redis.url", "must be redis://user:password@host:port/number, or rediss:// or unix://; in the password write / as %%2F, ? as %%3F, # as %%23 and @ as %%40")
+	case err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" ||
+		strings.Contains(u.Host+u.Path, "@"):
+		k.problem("redis.url", "must be redis://user:password@host:port/number, or rediss:// or unix://; in the password "+
+			"write / as %%2F, ? as %%3F, # as %%23 and @ as %%40")
 	}
 	for i, address := range r.Addresses {
 		k.remote(fmt.Sprintf("redis.addresses[%d]", i), address)
@@ -264,15 +272,18 @@ func (k *checker) stores(c *Config) {
 		k.problem("redis.tls", "%s", err)
 	}
 	if !redisPrefix.MatchString(r.Prefix) {
-		k.problem("redis.prefix", "must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first")
+		k.problem("redis.prefix", "must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or "+
+			"digit first")
 	}
 }
 
 func (k *checker) dashboard(c *Config) {
 	d := &c.Dashboard
-	for _, u := range []struct{ key, text string }{{"dashboard.public_url", d.PublicURL}, {"dashboard.docs_url", d.DocsURL}} {
+	for _, u := range []struct{ key, text string }{{"dashboard.public_url", d.PublicURL},
+		{"dashboard.docs_url", d.DocsURL}} {
 		parsed, err := url.Parse(u.text)
-		if u.text != "" && (err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "") {
+		if u.text != "" && (err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" ||
+			parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "") {
 			k.problem(u.key, "must be an address such as https://sms.example.com")
 		}
 	}
@@ -313,9 +324,12 @@ func (m *Mail) Server() (server MailServer, err error) {
 	if m.URL == "" {
 		return MailServer{}, nil
 	}
-	wrong := errors.New("must be smtp://user:password@host:port or smtps://; in the password write / as %2F, ? as %3F, # as %23 and @ as %40")
+	wrong := errors.New(
+		"must be smtp://user:password@host:port or smtps://; in the password write / as %2F, ? as %3F, # " +
+			"as %23 and @ as %40")
 	u, err := url.Parse(string(m.URL))
-	if err != nil || !plainAddress.MatchString(u.Host) || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || !plainAddress.MatchString(u.Host) || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return MailServer{}, wrong
 	}
 	server.Address, server.Username = u.Host, u.User.Username()
@@ -338,7 +352,8 @@ const leastOTPKey = 32
 
 func (k *checker) keys(c *Config) {
 	if n := len(c.Accounts.OTPKey); n > 0 && n < leastOTPKey {
-		k.problem("accounts.otp_key", "must have at least %d characters, all of them random: openssl rand -base64 32", leastOTPKey)
+		k.problem("accounts.otp_key", "must have at least %d characters, all of them random: openssl rand -base64 32",
+			leastOTPKey)
 	}
 	if _, err := c.Key(); err != nil {
 		k.problem("encryption_key", "%s", err)
@@ -383,7 +398,8 @@ func (k *checker) messages(c *Config) {
 		for n, text := range words {
 			path, word := fmt.Sprintf("inbound.%s[%d]", list, n), strings.ToUpper(text)
 			switch other := means[word]; {
-			case text == "" || utf8.RuneCountInString(text) > maxCommandWord || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }):
+			case text == "" || utf8.RuneCountInString(text) > maxCommandWord ||
+				strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }):
 				k.problem(path, "must be one word of at most %d letters and digits", maxCommandWord)
 			case other != "" && other != list:
 				k.problem(path, "is in inbound.%s as well", other)
@@ -393,8 +409,10 @@ func (k *checker) messages(c *Config) {
 	}
 	words("stop_words", c.Inbound.StopWords)
 	words("start_words", c.Inbound.StartWords)
-	for _, reply := range []struct{ key, text string }{{"inbound.stop_reply", c.Inbound.StopReply}, {"inbound.start_reply", c.Inbound.StartReply}} {
-		if utf8.RuneCountInString(reply.text) > sms.MaxText || strings.ContainsRune(reply.text, 0) || reply.text != "" && strings.TrimSpace(reply.text) == "" {
+	for _, reply := range []struct{ key, text string }{{"inbound.stop_reply", c.Inbound.StopReply},
+		{"inbound.start_reply", c.Inbound.StartReply}} {
+		if utf8.RuneCountInString(reply.text) > sms.MaxText || strings.ContainsRune(reply.text, 0) || reply.text != "" &&
+			strings.TrimSpace(reply.text) == "" {
 			k.problem(reply.key, "must be a text of at most %d characters, or empty", sms.MaxText)
 		}
 	}
@@ -415,7 +433,8 @@ func (k *checker) retention(c *Config) {
 		}
 	}
 	if r.Numbers >= leastRetention && r.Numbers < max(r.Deliveries, r.Receipts) {
-		k.problem("retention.numbers", "must be 0s or at least retention.deliveries and retention.receipts: they hold the number too")
+		k.problem("retention.numbers", "must be 0s or at least retention.deliveries and retention.receipts: they hold "+
+			"the number too")
 	}
 	if r.Messages <= 0 {
 		return
@@ -426,7 +445,8 @@ func (k *checker) retention(c *Config) {
 	}
 	switch least := max(final+leastRetention, r.IdempotencyKeys); {
 	case r.Messages < least:
-		k.problem("retention.messages", "must be 0s or at least %s: until then a message may wait for its receipt, or its request be repeated", least)
+		k.problem("retention.messages", "must be 0s or at least %s: until then a message may wait for its receipt, or its "+
+			"request be repeated", least)
 	case r.Bodies > r.Messages:
 		k.problem("retention.bodies", "must not be longer than retention.messages")
 	case r.Numbers > r.Messages:

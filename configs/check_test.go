@@ -39,8 +39,10 @@ func TestSoundConfig(t *testing.T) {
 	cluster := strings.Replace(sound, `{url: "redis://h:6379/0"}`,
 		`{url: "redis://u:p@", addresses: ["a:1", "b:2"], master_name: main, sentinel_password: q}`, 1)
 	wants(t, checked(t, cluster), nil)
-	wants(t, checked(t, strings.Replace(cluster, "master_name: main, ", "", 1)), []string{"redis.master_name: is required with redis.sentinel_password"})
-	wants(t, checked(t, ""), []string{"carriers: needs at least one item", "database.url: is required", "redis.url: is required, or redis.addresses"})
+	wants(t, checked(t, strings.Replace(cluster, "master_name: main, ", "", 1)),
+		[]string{"redis.master_name: is required with redis.sentinel_password"})
+	wants(t, checked(t, ""), []string{"carriers: needs at least one item", "database.url: is required",
+		"redis.url: is required, or redis.addresses"})
 	// A command needs no Redis and no carriers.
 	if got := load(t, "database: {url: 'postgres://h/d'}").Check(); got != nil {
 		t.Errorf("a command is refused: %v", got)
@@ -106,7 +108,8 @@ carriers:
 		"dashboard.listen (line 7): is the same as ops.listen",
 		"api.trusted_proxies[1] (line 4): must be an address or a range such as 10.0.0.0/8",
 		"database.url (line 9): must be postgres://user:password@host:port/name, and the files that it names must be readable",
-		"redis.url (line 10): must be redis://user:password@host:port/number, or rediss:// or unix://; in the password write / as %2F, ? as %3F, # as %23 and @ as %40",
+		"redis.url (line 10): must be redis://user:password@host:port/number, or rediss:// or unix://; in the password " +
+			"write / as %2F, ? as %3F, # as %23 and @ as %40",
 		"redis.addresses[0] (line 10): must be host:port and nothing else, no scheme, user or password",
 		"redis.prefix (line 10): must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first",
 		"encryption_key (line 14): must be 32 bytes in base64 or hex",
@@ -140,7 +143,8 @@ carriers:
 func TestValues(t *testing.T) {
 	carrier := func(more string) string { return strings.Replace(sound, "    links:", "    "+more+"\n    links:", 1) }
 	link := func(more string) string { return strings.Replace(sound, "system_id: ", more+", system_id: ", 1) }
-	const smtp = "mail.url (line 1): must be smtp://user:password@host:port or smtps://; in the password write / as %2F, ? as %3F, # as %23 and @ as %40"
+	const smtp = "mail.url (line 1): must be smtp://user:password@host:port or smtps://; in the password write / as %2F, " +
+		"? as %3F, # as %23 and @ as %40"
 	for _, try := range []struct {
 		text string
 		want []string
@@ -149,47 +153,73 @@ func TestValues(t *testing.T) {
 		{carrier("tlvs: {0x1401: abc,\n      5121: def, 0X1401: x}"), []string{
 			"carriers[0].tlvs.0x1401 (line 6): carriers[0].tlvs.0X1401 has this already",
 			"carriers[0].tlvs.5121 (line 7): carriers[0].tlvs.0X1401 has this already"}},
-		{carrier("error_classes: {0x58: permanent, 88: throttled}"), []string{"carriers[0].error_classes.88 (line 6): carriers[0].error_classes.0x58 has this already"}},
+		{carrier("error_classes: {0x58: permanent, 88: throttled}"),
+			[]string{"carriers[0].error_classes.88 (line 6): carriers[0].error_classes.0x58 has this already"}},
 		{carrier("tlvs: {0x020C: a, 527: c, 0x0424: d}"), []string{
 			"carriers[0].tlvs.0x020C (line 6): cannot be static: it describes how the text is cut",
 			"carriers[0].tlvs.0x0424 (line 6): cannot be static: it describes how the text is cut",
 			"carriers[0].tlvs.527 (line 6): cannot be static: it describes how the text is cut"}},
-		{carrier("tlvs: {0x1401: " + strings.Repeat("a", 256) + "}"), []string{"carriers[0].tlvs.0x1401 (line 6): must not be longer than 255 bytes"}},
+		{carrier("tlvs: {0x1401: " + strings.Repeat("a", 256) + "}"),
+			[]string{"carriers[0].tlvs.0x1401 (line 6): must not be longer than 255 bytes"}},
 		{carrier("source_ton_npi: {short: [0, 1]}\n    dest_ton_npi: [0x01, 0x1]"), nil},
 		{carrier("source_ton_npi: {roman: [1, 1]}"), []string{"carriers[0].source_ton_npi.roman (line 6): unknown key"}},
-		{carrier("source_ton_npi: {short: [1]}"), []string{"carriers[0].source_ton_npi.short (line 6): must be two numbers from 0 to 255: the type of number and the numbering plan"}},
+		{carrier("source_ton_npi: {short: [1]}"), []string{"carriers[0].source_ton_npi.short (line 6): must be two numbers " +
+			"from 0 to 255: the type of number and the numbering plan"}},
 		{carrier("profile: old"), []string{"carriers[0].profile (line 6): must be one of strict_3_4, old_3_3, loose_3_4"}},
-		{carrier("message_class: 1\n    alphabet: latin1"), []string{"carriers[0].message_class (line 6): needs alphabet gsm7 and no data_coding: it is a data_coding of its own"}},
-		{carrier("profile: old_3_3\n    concat: sar"), []string{"carriers[0].links[0].interface_version: 0x33 has no optional parameters, which concat: sar needs; set udh8 or udh16"}},
-		{carrier("profile: old_3_3\n    tlvs: {0x1401: x}"), []string{"carriers[0].links[0].interface_version: 0x33 has no optional parameters, and the carrier has tlvs"}},
-		{link("bind: transmitter"), []string{"carriers[0].confirm: waits for receipts, and no link receives: bind one as receiver, or set submit"}},
-		{strings.Replace(link("bind: receiver"), "name: lumitel\n", "name: lumitel\n    default: true\n", 1), []string{"carriers[0].links (line 7): only receive, and the carrier has numbers: one must submit"}},
+		{carrier("message_class: 1\n    alphabet: latin1"),
+			[]string{
+				"carriers[0].message_class (line 6): needs alphabet gsm7 and no data_coding: it is a data_coding of its own"}},
+		{carrier("profile: old_3_3\n    concat: sar"), []string{"carriers[0].links[0].interface_version: 0x33 has no " +
+			"optional parameters, which concat: sar needs; set udh8 or udh16"}},
+		{carrier("profile: old_3_3\n    tlvs: {0x1401: x}"),
+			[]string{"carriers[0].links[0].interface_version: 0x33 has no optional parameters, and the carrier has tlvs"}},
+		{link("bind: transmitter"), []string{"carriers[0].confirm: waits for receipts, and no link receives: bind one as " +
+			"receiver, or set submit"}},
+		{strings.Replace(link("bind: receiver"), "name: lumitel\n", "name: lumitel\n    default: true\n", 1),
+			[]string{"carriers[0].links (line 7): only receive, and the carrier has numbers: one must submit"}},
 		{link("interface_version: 0x33"), nil},
 		{link("interface_version: '3.4'"), nil},
-		{link("interface_version: 0x35"), []string{"carriers[0].links[0].interface_version (line 6): must be 0x33, 0x34 or 0x50"}},
-		{link("receiver: {address: 'h:1'}"), []string{"carriers[0].links[0].receiver (line 6): is only for bind: transmitter_receiver; another account that only receives is a link with bind: receiver"}},
-		{link("bind: transmitter_receiver, receiver: {address: 'h', system_id: x}"), []string{"carriers[0].links[0].receiver.address (line 6): must be host:port and nothing else, no scheme, user or password"}},
-		{link("local_address: eth0"), []string{"carriers[0].links[0].local_address (line 6): must be one of this machine's IP addresses, without a port"}},
-		{link("addresses: ['h:1', h]"), []string{"carriers[0].links[0].addresses[1] (line 6): must be host:port and nothing else, no scheme, user or password"}},
-		{carrier("unknown_hold: 40s"), []string{"carriers[0].unknown_hold (line 6): must be longer than the 40s after which a dead session of lumitel-1 is found"}},
+		{link("interface_version: 0x35"), []string{"carriers[0].links[0].interface_version (line 6): must be 0x33, " +
+			"0x34 or 0x50"}},
+		{link("receiver: {address: 'h:1'}"), []string{"carriers[0].links[0].receiver (line 6): is only for bind: " +
+			"transmitter_receiver; another account that only receives is a link with bind: receiver"}},
+		{link("bind: transmitter_receiver, receiver: {address: 'h', system_id: x}"),
+			[]string{"carriers[0].links[0].receiver.address (line 6): must be host:port and nothing else, no scheme, user " +
+				"or password"}},
+		{link("local_address: eth0"), []string{"carriers[0].links[0].local_address (line 6): must be one of this machine's " +
+			"IP addresses, without a port"}},
+		{link("addresses: ['h:1', h]"),
+			[]string{"carriers[0].links[0].addresses[1] (line 6): must be host:port and nothing " +
+				"else, no scheme, user or password"}},
+		{carrier("unknown_hold: 40s"),
+			[]string{"carriers[0].unknown_hold (line 6): must be longer than the 40s after which " +
+				"a dead session of lumitel-1 is found"}},
 		{carrier("unknown_hold: 41s"), nil},
-		{"dashboard: {public_url: sms.example.com}" + sound, []string{"dashboard.public_url (line 1): must be an address such as https://sms.example.com"}},
-		{"dashboard: {public_url: 'https://u@sms.example.com'}" + sound, []string{"dashboard.public_url (line 1): must be an address such as https://sms.example.com"}},
-		{"dashboard: {docs_url: 'ftp://x'}" + sound, []string{"dashboard.docs_url (line 1): must be an address such as https://sms.example.com"}},
+		{"dashboard: {public_url: sms.example.com}" + sound,
+			[]string{"dashboard.public_url (line 1): must be an address such as https://sms.example.com"}},
+		{"dashboard: {public_url: 'https://u@sms.example.com'}" + sound,
+			[]string{"dashboard.public_url (line 1): must be an address such as https://sms.example.com"}},
+		{"dashboard: {docs_url: 'ftp://x'}" + sound, []string{"dashboard.docs_url (line 1): must be an address such as " +
+			"https://sms.example.com"}},
 		{"dashboard: {public_url: 'https://sms.example.com'}" + sound, nil},
 		{"mail: {url: 'smtp://mail.example.com:587', from: 'Intumwa <no-reply@example.com>'}" + sound, nil},
 		{"mail: {url: 'smtp://mail.example.com', from: a@example.com}" + sound, []string{smtp}},
 		{"mail: {url: 'mail.example.com:587', from: a@example.com}" + sound, []string{smtp}},
-		{"mail: {url: 'smtp://mail.example.com:587'}" + sound, []string{"mail.from: must be an address such as Intumwa <no-reply@example.com>"}},
-		{"dashboard: {listen: '0.0.0.0:8081'}\nmail: {url: 'smtp://mail.example.com:587', from: a@example.com}" + sound, []string{"dashboard.public_url: is required with mail.url: the links in mails begin with it"}},
-		{"accounts: {otp_key: short}" + sound, []string{"accounts.otp_key (line 1): must have at least 32 characters, all of them random: openssl rand -base64 32"}},
+		{"mail: {url: 'smtp://mail.example.com:587'}" + sound,
+			[]string{"mail.from: must be an address such as Intumwa <no-reply@example.com>"}},
+		{"dashboard: {listen: '0.0.0.0:8081'}\nmail: {url: 'smtp://mail.example.com:587', from: a@example.com}" + sound,
+			[]string{"dashboard.public_url: is required with mail.url: the links in mails begin with it"}},
+		{"accounts: {otp_key: short}" + sound, []string{
+			"accounts.otp_key (line 1): must have at least 32 characters, all of them random: openssl rand -base64 32"}},
 		{`messages: {quiet_hours: "21:00-06:00"}` + sound, nil},
-		{`messages: {quiet_hours: "9-17"}` + sound, []string{"messages.quiet_hours (line 1): quiet hours are written as 21:00-06:00, or none"}},
+		{`messages: {quiet_hours: "9-17"}` + sound, []string{"messages.quiet_hours (line 1): quiet hours are written as " +
+			"21:00-06:00, or none"}},
 		{`inbound: {stop_words: [A B, ""], start_words: [stop], start_reply: " "}` + sound, []string{
 			"inbound.stop_words[0] (line 1): must be one word of at most 20 letters and digits",
 			"inbound.stop_words[1] (line 1): must be one word of at most 20 letters and digits",
 			"inbound.start_reply (line 1): must be a text of at most 600 characters, or empty"}},
-		{`inbound: {start_words: [stop]}` + sound, []string{"inbound.start_words[0] (line 1): is in inbound.stop_words as well"}},
+		{`inbound: {start_words: [stop]}` + sound, []string{
+			"inbound.start_words[0] (line 1): is in inbound.stop_words as well"}},
 	} {
 		t.Run(try.text[:min(len(try.text), 60)], func(t *testing.T) { wants(t, checked(t, try.text), try.want) })
 	}
@@ -220,8 +250,10 @@ func TestWarnings(t *testing.T) {
 		{sound, []string{"accounts.otp_key", "encryption_key"}},
 		{"encryption_key: " + some + sound, []string{"accounts.otp_key"}},
 		{both + sound, nil},
-		{both + strings.Replace(sound, "system_id: demo", "system_id: sixteen-octets-x, password: ninechars, receiver: {password: ninechars}", 1),
-			[]string{"carriers[0].links[0].system_id", "carriers[0].links[0].password", "carriers[0].links[0].receiver.password"}},
+		{both + strings.Replace(sound, "system_id: demo",
+			"system_id: sixteen-octets-x, password: ninechars, receiver: {password: ninechars}", 1),
+			[]string{"carriers[0].links[0].system_id", "carriers[0].links[0].password",
+				"carriers[0].links[0].receiver.password"}},
 		{both + "\ndashboard: {public_url: 'https://sms.example.com'}" + sound, []string{"mail.url"}},
 		{both + "\ndashboard: {public_url: 'http://localhost:8081'}" + sound, nil},
 		{both + "\nmail: {url: 'smtp://127.0.0.1:25', from: a@example.com}" + sound, []string{"dashboard.public_url"}},
@@ -237,7 +269,8 @@ func TestWarnings(t *testing.T) {
 		}
 		wants(t, got, try.want)
 	}
-	for role, want := range map[string]string{"api": "[accounts.otp_key]", "webhooks": "[accounts.otp_key encryption_key]", "dispatcher": "[accounts.otp_key]", "dashboard": "[accounts.otp_key encryption_key]"} {
+	for role, want := range map[string]string{"api": "[accounts.otp_key]", "webhooks": "[accounts.otp_key encryption_key]",
+		"dispatcher": "[accounts.otp_key]", "dashboard": "[accounts.otp_key encryption_key]"} {
 		got := []string{}
 		for _, w := range load(t, sound).Warnings(role) {
 			got = append(got, w.Key)
@@ -250,7 +283,8 @@ func TestWarnings(t *testing.T) {
 
 // TestOverriddenKeyHasNoLine: a problem of a key from the environment names no line of the file.
 func TestOverriddenKeyHasNoLine(t *testing.T) {
-	wants(t, checked(t, "log: {level: info}\nmessages: {max_segments: 5}\n"+sound, "INTUMWA_LOG_LEVEL=loud", "INTUMWA_MESSAGES_MAX_SEGMENTS=0"),
+	wants(t, checked(t, "log: {level: info}\nmessages: {max_segments: 5}\n"+sound, "INTUMWA_LOG_LEVEL=loud",
+		"INTUMWA_MESSAGES_MAX_SEGMENTS=0"),
 		[]string{"log.level: must be one of debug, info, warn, error", "messages.max_segments: must be from 1 to 255"})
 }
 
@@ -269,7 +303,8 @@ func TestWireValues(t *testing.T) {
 	if err != nil || config.ServerName != "" || config.MinVersion != tls.VersionTLS12 { // each address has its own name
 		t.Errorf("TLS: %+v, %v", config, err)
 	}
-	for _, text := range []string{strings.Repeat("ab", 32), "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=", "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s"} {
+	for _, text := range []string{strings.Repeat("ab", 32), "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=",
+		"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s"} {
 		if key, err := (&Config{EncryptionKey: Secret(text)}).Key(); err != nil || key == nil || key[31] != 0xab {
 			t.Errorf("%s: %v, %v", text, key, err)
 		}
@@ -351,7 +386,8 @@ carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "
 		}
 	}
 	c := load(t, text, "INTUMWA_CARRIERS_A_LINKS_B_PASSWORD=pass", "ENCRYPTION_KEY=")
-	if c.Missing("carriers[0].links[0].password") != nil || c.Missing("encryption_key") != nil || c.Missing("accounts.otp_key") == nil {
+	if c.Missing("carriers[0].links[0].password") != nil || c.Missing("encryption_key") != nil ||
+		c.Missing("accounts.otp_key") == nil {
 		t.Error("what is missing is not reported, or what is there is")
 	}
 }

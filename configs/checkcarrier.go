@@ -91,7 +91,8 @@ func (k *checker) other(path, name string, c *Carrier, carriers []Carrier) {
 
 func (k *checker) carrier(at string, c *Carrier) {
 	k.length(at+".service_type", c.ServiceType, 5) // SMPP 3.4 section 5.2, without the final NUL, as below
-	if pair := c.SourceTONNPI.Alphanumeric; slices.Equal(pair, c.SourceTONNPI.Short) && slices.Equal(pair, c.SourceTONNPI.International) {
+	if pair := c.SourceTONNPI.Alphanumeric; slices.Equal(pair, c.SourceTONNPI.Short) &&
+		slices.Equal(pair, c.SourceTONNPI.International) {
 		k.tonNPI(at+".source_ton_npi", pair)
 	} else {
 		k.tonNPI(at+".source_ton_npi.alphanumeric", pair)
@@ -102,10 +103,12 @@ func (k *checker) carrier(at string, c *Carrier) {
 	if c.MessageClass != "none" && (c.Alphabet != "gsm7" || c.DataCoding.Default != 0 || c.DataCoding.UCS2 != 8) {
 		k.problem(at+".message_class", "needs alphabet gsm7 and no data_coding: it is a data_coding of its own")
 	}
-	if c.Confirm == "receipt" && len(c.Links) > 0 && !slices.ContainsFunc(c.Links, func(l Link) bool { return l.Bind != "transmitter" }) {
+	if c.Confirm == "receipt" && len(c.Links) > 0 &&
+		!slices.ContainsFunc(c.Links, func(l Link) bool { return l.Bind != "transmitter" }) {
 		k.problem(at+".confirm", "waits for receipts, and no link receives: bind one as receiver, or set submit")
 	}
-	if (c.Default || len(c.Prefixes) > 0) && len(c.Links) > 0 && !slices.ContainsFunc(c.Links, func(l Link) bool { return l.Bind != "receiver" }) {
+	if (c.Default || len(c.Prefixes) > 0) && len(c.Links) > 0 &&
+		!slices.ContainsFunc(c.Links, func(l Link) bool { return l.Bind != "receiver" }) {
 		k.problem(at+".links", "only receive, and the carrier has numbers: one must submit")
 	}
 	for _, stat := range sortedKeys(reflect.ValueOf(c.ReceiptStates)) {
@@ -159,7 +162,8 @@ func (k *checker) link(at string, c *Carrier, l *Link) {
 	if len(l.AllAddresses()) == 0 {
 		k.problem(at+".address", "is required")
 	}
-	for key, value := range map[string]string{"system_id": l.SystemID, "password": string(l.Password), "system_type": l.SystemType,
+	for key, value := range map[string]string{"system_id": l.SystemID, "password": string(l.Password),
+		"system_type":        l.SystemType,
 		"receiver.system_id": l.Receiver.SystemID, "receiver.password": string(l.Receiver.Password)} {
 		k.length(at+"."+key, value, maxCredential)
 	}
@@ -169,7 +173,8 @@ func (k *checker) link(at string, c *Carrier, l *Link) {
 		k.remote(at+".receiver.address", l.Receiver.Address)
 	}
 	if l.Receiver != (Receiver{}) && l.Bind != "transmitter_receiver" {
-		k.problem(at+".receiver", "is only for bind: transmitter_receiver; another account that only receives is a link with bind: receiver")
+		k.problem(at+".receiver", "is only for bind: transmitter_receiver; another account that only receives is a link "+
+			"with bind: receiver")
 	}
 	if _, err := netip.ParseAddr(l.LocalAddress); err != nil && l.LocalAddress != "" {
 		k.problem(at+".local_address", "must be one of this machine's IP addresses, without a port")
@@ -179,7 +184,8 @@ func (k *checker) link(at string, c *Carrier, l *Link) {
 		k.problem(at+".interface_version", "%s", err)
 	case version >= 0x34:
 	case c.Concat == "sar" || c.Concat == "payload":
-		k.problem(at+".interface_version", "0x33 has no optional parameters, which concat: %s needs; set udh8 or udh16", c.Concat)
+		k.problem(at+".interface_version", "0x33 has no optional parameters, which concat: %s needs; set udh8 or udh16",
+			c.Concat)
 	case len(c.TLVs) > 0:
 		k.problem(at+".interface_version", "0x33 has no optional parameters, and the carrier has tlvs")
 	}
@@ -205,27 +211,33 @@ func sortedKeys(m reflect.Value) (keys []string) {
 	return keys
 }
 
-// longCredentials warns of credentials that are longer than SMPP 3.4 (4.1.1) has them. Carriers give out such, and their
-// SMSCs take them; a mistake in copying is as likely.
+// longCredentials warns of credentials that are longer than SMPP 3.4 (4.1.1) has them. Carriers give out such, and
+// their SMSCs take them; a mistake in copying is as likely.
 func (c *Config) longCredentials() (warnings []Problem) {
 	walk(c, func(l leaf) {
 		_, key := carrierKey(c, l.path)
-		most := map[string]int{"links.system_id": 15, "links.password": 8, "links.system_type": 12, "links.receiver.system_id": 15, "links.receiver.password": 8}[key]
+		most := map[string]int{"links.system_id": 15, "links.password": 8, "links.system_type": 12,
+			"links.receiver.system_id": 15, "links.receiver.password": 8}[key]
 		if most > 0 && l.value.Len() > most {
 			warnings = append(warnings, Problem{Key: l.path, Line: c.lines[l.path],
-				Text: fmt.Sprintf("has %d bytes; SMPP 3.4 has at most %d. It is sent as it is: ask the carrier if the bind is refused", l.value.Len(), most)})
+				Text: fmt.Sprintf("has %d bytes; SMPP 3.4 has at most %d. It is sent as it is: ask the carrier if the "+
+					"bind is refused", l.value.Len(), most)})
 		}
 	})
 	return warnings
 }
 
-// unasked warns of carriers whose messages wait for receipts that nobody asks for (registered_delivery: SMPP 3.4, 5.2.17).
+// unasked warns of carriers whose messages wait for receipts that nobody asks for (registered_delivery: SMPP 3.4,
+// 5.2.17).
 func (c *Config) unasked() (warnings []Problem) {
 	for i := range c.Carriers {
 		carrier := &c.Carriers[i]
-		if asks := carrier.RegisteredDelivery & 3; carrier.Confirm == "receipt" && carrier.OnReceiptTimeout == "failed" && (asks == 0 || asks == 2) {
+		if asks := carrier.RegisteredDelivery & 3; carrier.Confirm == "receipt" && carrier.OnReceiptTimeout == "failed" &&
+			(asks == 0 || asks == 2) {
 			key := fmt.Sprintf("carriers[%d].registered_delivery", i)
-			warnings = append(warnings, Problem{Key: key, Line: c.lines[key], Text: "asks for no receipt of success, so every message fails after receipt_timeout; set confirm: submit, or on_receipt_timeout: sent"})
+			warnings = append(warnings, Problem{Key: key, Line: c.lines[key],
+				Text: "asks for no receipt of success, so every message fails after receipt_timeout; set confirm: submit, or " +
+					"on_receipt_timeout: sent"})
 		}
 	}
 	return warnings

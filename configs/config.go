@@ -15,8 +15,9 @@ import "time"
 // Config is a whole configuration file with the defaults filled in.
 //
 // Tags: yaml is the key, default the value when the file does not give one (in the syntax of a variable), min and max
-// bound a number or a duration (each of a list), max also the characters of a text on one line, a value below usual is warned of, oneof lists the permitted words, required refuses an empty value, text explains the
-// key, and example replaces the default in the sample file.
+// bound a number or a duration (each of a list), max also the characters of a text on one line, a value below usual is
+// warned of, oneof lists the permitted words, required refuses an empty value, text explains the key, and example
+// replaces the default in the sample file.
 type Config struct {
 	API           API        `yaml:"api" text:"The public API: http://<listen>/v1."`
 	Ops           Ops        `yaml:"ops" text:"/metrics, /healthz, /readyz, profiles."`

@@ -61,7 +61,8 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 // TestDefaultsOfTheContract: customers rely on these defaults (rule api 4.4, 6, 8).
 func TestDefaultsOfTheContract(t *testing.T) {
 	c := Default()
-	if want := []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}; !slices.Equal(c.Webhooks.RetryDelays, want) {
+	if want := []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
+		15 * time.Minute}; !slices.Equal(c.Webhooks.RetryDelays, want) {
 		t.Errorf("webhooks are retried after %v, want %v", c.Webhooks.RetryDelays, want)
 	}
 	if c.API.RateLimitPerMinute != 500 || c.Accounts.TestQuota != 5 {
@@ -105,7 +106,8 @@ carriers:
     links: {name: x}
   -
 test_sender: {a: b}
-`, "INTUMWA_MESSAGES_VALIDITY=long", "INTUMWA_WEBHOOKS_RETRY_DELAYS=1s,x", "INTUMWA_CARRIERS_1_RECEIPT_STATES=UNKNOWN", "INTUMWA_API_RATE_LIMIT_PER_MINUTE="), []string{
+`, "INTUMWA_MESSAGES_VALIDITY=long", "INTUMWA_WEBHOOKS_RETRY_DELAYS=1s,x", "INTUMWA_CARRIERS_1_RECEIPT_STATES=UNKNOWN",
+		"INTUMWA_API_RATE_LIMIT_PER_MINUTE="), []string{
 		"api (line 1): must be an object with keys",
 		"messages.validity (line 3): must be a duration such as 90s, 5m or 24h",
 		"messages.max_segments (line 4): must be a whole number",
@@ -162,7 +164,8 @@ carriers:
 	if got, want := c.Carriers[0].Prefixes, []string{"61", "062", "0x1"}; !slices.Equal(got, want) {
 		t.Errorf("prefixes %q, want %q", got, want)
 	}
-	if l := c.Carriers[0].Links[0]; l.SystemID != "0123" || l.Password != "1e3" || l.SystemType != "true" || l.TPS != 7 || !l.TLS.Enabled || l.Window != 100 {
+	if l := c.Carriers[0].Links[0]; l.SystemID != "0123" || l.Password != "1e3" || l.SystemType != "true" || l.TPS != 7 ||
+		!l.TLS.Enabled || l.Window != 100 {
 		t.Errorf("the link is %+v", l)
 	}
 }
@@ -207,14 +210,16 @@ func TestOverrides(t *testing.T) {
 		"webhooks.allow_private":    c.Webhooks.AllowPrivate,
 		"database.url":              c.Database.URL == "postgres://a:b@c/d?sslmode=require",
 		"default":                   lumitel.Default,
-		"receipt_states":            maps.Equal(lumitel.ReceiptStates, map[string]string{"UNKNOWN": "failed", "ACCEPTD": "none"}),
-		"prefixes":                  len(lumitel.Prefixes) == 0,
-		"source_ton_npi":            reflect.DeepEqual(lumitel.SourceTONNPI, TONNPI{Alphanumeric: []int{5, 1}, Short: []int{0, 1}, International: []int{5, 1}}),
-		"password":                  lumitel.Links[0].Password == "p,$q",
-		"tls.ca":                    lumitel.Links[0].TLS == TLS{Enabled: true, CA: "/ca.pem"},
-		"tps":                       lumitel.Links[1].TPS == 5,
-		"tls":                       leo.Links[0].TLS.Enabled,
-		"window":                    leo.Links[0].Window == 4,
+		"receipt_states": maps.Equal(lumitel.ReceiptStates,
+			map[string]string{"UNKNOWN": "failed", "ACCEPTD": "none"}),
+		"prefixes": len(lumitel.Prefixes) == 0,
+		"source_ton_npi": reflect.DeepEqual(lumitel.SourceTONNPI,
+			TONNPI{Alphanumeric: []int{5, 1}, Short: []int{0, 1}, International: []int{5, 1}}),
+		"password": lumitel.Links[0].Password == "p,$q",
+		"tls.ca":   lumitel.Links[0].TLS == TLS{Enabled: true, CA: "/ca.pem"},
+		"tps":      lumitel.Links[1].TPS == 5,
+		"tls":      leo.Links[0].TLS.Enabled,
+		"window":   leo.Links[0].Window == 4,
 	} {
 		if !right {
 			t.Errorf("%s was not overridden", key)
@@ -260,7 +265,8 @@ func TestMisspeltVariablesAreWarnings(t *testing.T) {
 // FuzzLoad: Load returns for any file, and every problem is one line.
 func FuzzLoad(f *testing.F) {
 	f.Add(Sample())
-	for _, text := range []string{"a: &a [*a]", "carriers: &c\n  <<: *c\n", "&a : *a", "<<: [{a: 1}, *x]", "? {a: b}\n: c", "!t x", "%YAML 1.2\n---\na: 1", "redis: {tls: [x]}", "carriers: [null, {links: [~]}]", "api: &x\n<<: *x"} {
+	for _, text := range []string{"a: &a [*a]", "carriers: &c\n  <<: *c\n", "&a : *a", "<<: [{a: 1}, *x]", "? {a: b}\n: c",
+		"!t x", "%YAML 1.2\n---\na: 1", "redis: {tls: [x]}", "carriers: [null, {links: [~]}]", "api: &x\n<<: *x"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

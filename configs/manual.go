@@ -107,8 +107,8 @@ func zero(f reflect.StructField) string {
 	return "0"
 }
 
-// Manual are the lists of docs/configuration.md: a section each, with a line for every key: its default and the first sentence
-// of its text. The sample has the whole text.
+// Manual are the lists of docs/configuration.md: a section each, with a line for every key: its default and the first
+// sentence of its text. The sample has the whole text.
 func Manual() string {
 	var out strings.Builder
 	general := heading(&out, "General")

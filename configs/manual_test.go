@@ -27,7 +27,8 @@ func TestGenerated(t *testing.T) {
 	if !found {
 		t.Fatal("docs/configuration.md lacks the line below which it is generated")
 	}
-	for file, want := range map[string]string{"intumwa.sample.yaml": Sample(), "../docs/configuration.md": intro + generatedBelow + Manual()} {
+	for file, want := range map[string]string{"intumwa.sample.yaml": Sample(), "../docs/configuration.md": intro +
+		generatedBelow + Manual()} {
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
@@ -94,7 +95,8 @@ func TestRetentionPage(t *testing.T) {
 		if !strings.HasPrefix(l.path, "retention.") && l.path != "messages.inbound_retention" {
 			return
 		}
-		row := regexp.MustCompile("(?m)^\\| .*\\| `" + regexp.QuoteMeta(l.path) + "`[^|]*\\| (\\w+)").FindStringSubmatch(string(page))
+		row := regexp.MustCompile("(?m)^\\| .*\\| `" + regexp.QuoteMeta(l.path) + "`[^|]*\\| (\\w+)").FindStringSubmatch(
+			string(page))
 		if want := cmp.Or(l.field.Tag.Get("default"), "0s"); row == nil || row[1] != want {
 			t.Errorf("docs/retention.md has %q for %s, default %q", row, l.path, want)
 		}

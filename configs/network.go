@@ -24,12 +24,16 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 }
 
 // ownNetworks are those that no stranger has an address in.
-var ownNetworks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+var ownNetworks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"),
 	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("100.64.0.0/10"),
 	netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("::1/128")}
 
 func isOwn(p netip.Prefix) bool {
-	return slices.ContainsFunc(ownNetworks, func(own netip.Prefix) bool { return own.Bits() <= p.Bits() && own.Contains(p.Addr()) })
+	return slices.ContainsFunc(ownNetworks, func(own netip.Prefix) bool {
+		return own.Bits() <= p.Bits() &&
+			own.Contains(p.Addr())
+	})
 }
 
 // The widest ranges of public addresses that one operator's machines can have.
@@ -98,13 +102,16 @@ func (o *Ops) Readers() (readers []netip.Prefix) {
 func (k *checker) openOps(c *Config) {
 	k.networks("ops.networks", c.Ops.Networks, "strangers could read metrics, profiles and traces")
 	if reachOf(c.Ops.Listen) == reachPublic && len(c.Ops.Networks) == 0 {
-		k.problem("ops.listen", "is a public address, and the listener has no password: use 127.0.0.1 or an address of your own network, or name in ops.networks who may read it")
+		k.problem("ops.listen", "is a public address, and the listener has no password: use 127.0.0.1 or an address of your "+
+			"own network, or name in ops.networks who may read it")
 	}
 }
 
 const (
-	openOps = "is open to every network of this machine and has no password: use 127.0.0.1, or name in ops.networks who may read metrics, profiles and traces"
-	noProxy = "is reachable from other machines and api.trusted_proxies is empty: behind a proxy all visitors share its address, so a few wrong passwords " +
+	openOps = "is open to every network of this machine and has no password: use 127.0.0.1, or name in ops.networks who " +
+		"may read metrics, profiles and traces"
+	noProxy = "is reachable from other machines and api.trusted_proxies is empty: behind a proxy all visitors share its " +
+		"address, so a few wrong passwords " +
 		"lock everybody out; name the proxy, or [127.0.0.1] if there is none"
 )
 
@@ -115,7 +122,8 @@ func (c *Config) reachable(roles []string) (out []Problem) {
 		warn("ops.listen", openOps)
 	}
 	for _, l := range []struct{ role, key, listen string }{
-		{"api", "api.listen", c.API.Listen}, {"dashboard", "dashboard.listen", c.Dashboard.Listen}, {"api", "kannel.listen", c.Kannel.Listen},
+		{"api", "api.listen", c.API.Listen}, {"dashboard", "dashboard.listen", c.Dashboard.Listen},
+		{"api", "kannel.listen", c.Kannel.Listen},
 	} {
 		if slices.Contains(roles, l.role) && len(c.API.TrustedProxies) == 0 && reachOf(l.listen) != reachMachine {
 			warn(l.key, noProxy)

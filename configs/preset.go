@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// presets are the values of carriers[].profile: what SMSCs of a kind want in common, for the keys of a carrier and of its
-// links ("links."). strict_3_4 is the defaults.
+// presets are the values of carriers[].profile: what SMSCs of a kind want in common, for the keys of a carrier and of
+// its links ("links."). strict_3_4 is the defaults.
 var presets = map[string]map[string]string{
 	"strict_3_4": {},
 	// SMPP 3.3 has no transceiver, no optional parameters and no relative time.

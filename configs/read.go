@@ -30,7 +30,8 @@ func Load(path string, env []string) (*Config, error) {
 	if path != "" {
 		text, err := os.ReadFile(path)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("there is no configuration file %s; --config or INTUMWA_CONFIG names another, and 'intumwa config sample' prints one", path)
+			return nil, fmt.Errorf("there is no configuration file %s; --config or INTUMWA_CONFIG names another, and 'intumwa "+
+				"config sample' prints one", path)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the configuration: %w", err)
@@ -62,7 +63,8 @@ type reader struct {
 }
 
 func newReader(env []string) *reader {
-	r := &reader{env: map[string]string{}, known: map[string]bool{envPrefix + "_CONFIG": true}, given: map[string]bool{}, lines: map[string]int{}}
+	r := &reader{env: map[string]string{}, known: map[string]bool{envPrefix + "_CONFIG": true}, given: map[string]bool{},
+		lines: map[string]int{}}
 	for _, assignment := range env {
 		if name, value, ok := strings.Cut(assignment, "="); ok {
 			r.env[name] = value
@@ -119,7 +121,10 @@ func (r *reader) value(path string, n ast.Node, v reflect.Value) {
 func (r *reader) object(path string, n ast.Node, v reflect.Value) {
 	for _, p := range r.pairs(path, n) {
 		at := join(path, p.key)
-		i := slices.IndexFunc(reflect.VisibleFields(v.Type()), func(f reflect.StructField) bool { return p.key != "" && keyOf(f) == p.key })
+		i := slices.IndexFunc(reflect.VisibleFields(v.Type()), func(f reflect.StructField) bool {
+			return p.key != "" &&
+				keyOf(f) == p.key
+		})
 		if i < 0 {
 			r.problem(at, p.line, "unknown key")
 			continue
@@ -251,6 +256,7 @@ func (r *reader) unused() {
 		if !strings.HasPrefix(name, envPrefix+"_") || r.known[name] || serviceLink.MatchString(name) {
 			continue
 		}
-		r.warnings = append(r.warnings, Problem{Key: name, Text: "this environment variable names no key of the configuration"})
+		r.warnings = append(r.warnings, Problem{Key: name,
+			Text: "this environment variable names no key of the configuration"})
 	}
 }

@@ -24,10 +24,12 @@ redis: {prefix: "x${A}y$$z$${A}$1", url: "${P}"}
 messages: {max_segments: "${N}"}
 carriers: [{name: c, tlvs: {0x1401: "${A}"}}]
 `, "A=1", "N=12", "P=p${A}")
-	if c.Redis.Prefix != "x1y$z${A}$1" || c.Redis.URL != "p${A}" || c.Messages.MaxSegments != 12 || c.Carriers[0].TLVs["0x1401"] != "1" {
+	if c.Redis.Prefix != "x1y$z${A}$1" || c.Redis.URL != "p${A}" || c.Messages.MaxSegments != 12 ||
+		c.Carriers[0].TLVs["0x1401"] != "1" {
 		t.Errorf("%q, %q, %d, %q", c.Redis.Prefix, string(c.Redis.URL), c.Messages.MaxSegments, c.Carriers[0].TLVs)
 	}
-	wants(t, refused(t, "redis:\n  prefix: ${GONE}\n  master_name: ${open\nmessages: {max_segments: '${GONE}'}\ntest_sender: ${file:/nowhere}"), []string{
+	wants(t, refused(t, "redis:\n  prefix: ${GONE}\n  master_name: ${open\nmessages: {max_segments: "+
+		"'${GONE}'}\ntest_sender: ${file:/nowhere}"), []string{
 		"redis.prefix (line 2): the environment variable GONE is not set",
 		"redis.master_name (line 3): has a ${ that is not closed; write $$ for a dollar",
 		"messages.max_segments (line 4): the environment variable GONE is not set",
@@ -42,26 +44,30 @@ func TestValuesInURLs(t *testing.T) {
 	if err := os.WriteFile(file, []byte(awkward+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"DB_PASSWORD=" + awkward, "DB_USER=us@r", "DB_HOST=db.example:5433", "HOSTS=a:1,b:2", "NAME=my/db", "MODE=disable", "WHOLE=postgres://u:p%40@h:1/d?sslmode=disable"}
+	env := []string{"DB_PASSWORD=" + awkward, "DB_USER=us@r", "DB_HOST=db.example:5433", "HOSTS=a:1,b:2", "NAME=my/db",
+		"MODE=disable", "WHOLE=postgres://u:p%40@h:1/d?sslmode=disable"}
 	for text, want := range map[string]struct {
 		user, password, host, database string
 		port                           uint16
 	}{
-		"postgres://u:${DB_PASSWORD}@h:1/d?sslmode=disable":                       {"u", awkward, "h", "d", 1},
-		"postgres://u:${file:" + file + "}@h:1/d?sslmode=disable":                 {"u", awkward, "h", "d", 1},
-		"postgres://${DB_USER}:${DB_PASSWORD}@${DB_HOST}/${NAME}?sslmode=${MODE}": {"us@r", awkward, "db.example", "my/db", 5433},
-		"postgres://${DB_USER}:x@${HOSTS}/d?sslmode=disable":                      {"us@r", "x", "a", "d", 1},
-		"postgres://h:1/d?sslmode=disable&user=u&password=${DB_PASSWORD}":         {"u", awkward, "h", "d", 1},
+		"postgres://u:${DB_PASSWORD}@h:1/d?sslmode=disable":       {"u", awkward, "h", "d", 1},
+		"postgres://u:${file:" + file + "}@h:1/d?sslmode=disable": {"u", awkward, "h", "d", 1},
+		"postgres://${DB_USER}:${DB_PASSWORD}@${DB_HOST}/${NAME}?sslmode=${MODE}": {"us@r", awkward, "db.example", "my/db",
+			5433},
+		"postgres://${DB_USER}:x@${HOSTS}/d?sslmode=disable":              {"us@r", "x", "a", "d", 1},
+		"postgres://h:1/d?sslmode=disable&user=u&password=${DB_PASSWORD}": {"u", awkward, "h", "d", 1},
 		"${WHOLE}": {"u", "p@", "h", "d", 1},
 	} {
 		c := load(t, "database: {url: '"+text+"'}", env...)
 		got, err := pgx.ParseConfig(string(c.Database.URL))
-		if err != nil || got.User != want.user || got.Password != want.password || got.Host != want.host || got.Database != want.database || got.Port != want.port {
+		if err != nil || got.User != want.user || got.Password != want.password || got.Host != want.host ||
+			got.Database != want.database || got.Port != want.port {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 	c := load(t, "redis: {url: 'rediss://u:${DB_PASSWORD}@h:1/3'}", env...)
-	if got, err := redis.ParseURL(string(c.Redis.URL)); err != nil || got.Password != awkward || got.Username != "u" || got.DB != 3 || got.TLSConfig == nil {
+	if got, err := redis.ParseURL(string(c.Redis.URL)); err != nil || got.Password != awkward || got.Username != "u" ||
+		got.DB != 3 || got.TLSConfig == nil {
 		t.Errorf("redis: %+v, %v", got, err)
 	}
 }
@@ -140,20 +146,30 @@ func TestCanaries(t *testing.T) {
 	for _, text := range []string{
 		"database: {url: 'host=h user=u password=CANARY'}", "database: {url: 'postgres://h/d?password=CANARY&sslmode=no'}",
 		// Invalid URLs.
-		"database: {url: 'postgres://u:x/CANARY@h/d'}", "database: {url: 'postgres://u:1/CANARY@h/d'}", "database: {url: 'postgres://u:1?CANARY@h/d'}",
-		"database: {url: 'postgres://u:CANARY@h:port/d'}", "database: {url: 'postgres://u:%zzCANARY@h/d'}", "database: {url: CANARY}", "database: {url: 'mysql://u:CANARY@h/d'}",
-		"redis: {url: 'redis://:1/CANARY@h:6379/0'}", "redis: {url: 'h:6379,password=CANARY'}", "mail: {url: 'u:CANARY@h'}", "mail: {url: 'smtp://u:1/CANARY@h:1'}",
+		"database: {url: 'postgres://u:x/CANARY@h/d'}", "database: {url: 'postgres://u:1/CANARY@h/d'}",
+		"database: {url: 'postgres://u:1?CANARY@h/d'}",
+		"database: {url: 'postgres://u:CANARY@h:port/d'}", "database: {url: 'postgres://u:%zzCANARY@h/d'}",
+		"database: {url: CANARY}", "database: {url: 'mysql://u:CANARY@h/d'}",
+		"redis: {url: 'redis://:1/CANARY@h:6379/0'}", "redis: {url: 'h:6379,password=CANARY'}", "mail: {url: 'u:CANARY@h'}",
+		"mail: {url: 'smtp://u:1/CANARY@h:1'}",
 		// In addresses and names.
-		"redis: {addresses: ['redis://u:CANARY@h:6379', 'h:CANARY']}", link("address: 's:CANARY@h:2775'"), link("address: 'h:CANARY'"),
-		"api: {listen: 'u:CANARY@h:1', trusted_proxies: ['http://CANARY']}", link("tls: {ca: '-----BEGIN CERTIFICATE-----CANARY'}"),
-		"carriers: [{name: 'a CANARY', failover: ['CANARY'], prefixes: ['CANARY'], receipt_states: {'x CANARY': 'u:CANARY@'}, error_classes: {'@CANARY': '@CANARY'}, tlvs: {'@CANARY': 'u:CANARY@'}, links: []}]",
+		"redis: {addresses: ['redis://u:CANARY@h:6379', 'h:CANARY']}", link("address: 's:CANARY@h:2775'"),
+		link("address: 'h:CANARY'"),
+		"api: {listen: 'u:CANARY@h:1', trusted_proxies: ['http://CANARY']}",
+		link("tls: {ca: '-----BEGIN CERTIFICATE-----CANARY'}"),
+		"carriers: [{name: 'a CANARY', failover: ['CANARY'], prefixes: ['CANARY'], receipt_states: {'x CANARY': " +
+			"'u:CANARY@'}, error_classes: {'@CANARY': '@CANARY'}, tlvs: {'@CANARY': 'u:CANARY@'}, links: []}]",
 		// The secret in place of its file or variable.
 		link("password: '${file:CANARY}'"), link("password: 'x${CANARY}y'"), link("password: 'x${CANARY'"),
 		// YAML that parses a secret as something else.
-		link("password: *CANARY"), link("password: &CANARY"), link("password: !CANARY x"), link("password: @CANARY"), link("password: `CANARY`"),
-		link("password: %CANARY"), link("password: 'CANARY"), link(`password: "CANARY\q"`), link("password: [CANARY]"), link("password: {CANARY: x}"),
-		link("password: CANARY: x"), link("password CANARY"), link("password = CANARY"), link("{password CANARY}"), "redis:\n  password CANARY:\n",
-		"'pass CANARY': 1\n'pass CANARY': 2\n", "a: b: CANARY\n", "redis: [CANARY", "? [CANARY]\n: x\n", "- CANARY\n", "CANARY\n", "%CANARY x\n", "!CANARY\n",
+		link("password: *CANARY"), link("password: &CANARY"), link("password: !CANARY x"), link("password: @CANARY"),
+		link("password: `CANARY`"),
+		link("password: %CANARY"), link("password: 'CANARY"), link(`password: "CANARY\q"`), link("password: [CANARY]"),
+		link("password: {CANARY: x}"),
+		link("password: CANARY: x"), link("password CANARY"), link("password = CANARY"), link("{password CANARY}"),
+		"redis:\n  password CANARY:\n",
+		"'pass CANARY': 1\n'pass CANARY': 2\n", "a: b: CANARY\n", "redis: [CANARY", "? [CANARY]\n: x\n", "- CANARY\n",
+		"CANARY\n", "%CANARY x\n", "!CANARY\n",
 	} {
 		secret := canary
 		if !strings.Contains(text, "${CANARY}") {
@@ -170,7 +186,8 @@ func TestCanaries(t *testing.T) {
 		}
 	})
 	// The whole configuration printed.
-	c := load(t, "database: {url: 'postgres://u:"+canary+"@h/d'}\nredis: {url: 'redis://:"+canary+"@h', sentinel_password: "+canary+"}\nmail: {url: 'smtp://u:"+canary+"@h:1'}\naccounts: {otp_key: "+canary+
+	c := load(t, "database: {url: 'postgres://u:"+canary+"@h/d'}\nredis: {url: 'redis://:"+canary+
+		"@h', sentinel_password: "+canary+"}\nmail: {url: 'smtp://u:"+canary+"@h:1'}\naccounts: {otp_key: "+canary+
 		"}\nencryption_key: "+canary+"\n"+link("password: "+canary))
 	encoded, err := json.Marshal(c)
 	if err != nil {

@@ -106,7 +106,8 @@ func (c *Config) Changed(other *Config) []string {
 	before, after := values(c), values(other)
 	keys := maps.Clone(before)
 	maps.Copy(keys, after)
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(keys)), func(key string) bool { return reflect.DeepEqual(before[key], after[key]) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(keys)),
+		func(key string) bool { return reflect.DeepEqual(before[key], after[key]) })
 }
 
 // keyOf is a field's key in the file, empty when it has none.

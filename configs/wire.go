@@ -71,7 +71,8 @@ func CommandStatus(code string) (uint32, error) {
 
 // InterfaceVersion parses an interface_version: 0x33, 0x34 or 0x50, also written 3.3, 3.4 or 5.0.
 func InterfaceVersion(text string) (uint8, error) {
-	for version, words := range map[uint8][]string{0x33: {"0x33", "51", "3.3", "33"}, 0x34: {"0x34", "52", "3.4", "34", ""}, 0x50: {"0x50", "80", "5.0", "5", "50"}} {
+	for version, words := range map[uint8][]string{0x33: {"0x33", "51", "3.3", "33"},
+		0x34: {"0x34", "52", "3.4", "34", ""}, 0x50: {"0x50", "80", "5.0", "5", "50"}} {
 		if slices.Contains(words, text) {
 			return version, nil
 		}

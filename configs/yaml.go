@@ -22,7 +22,8 @@ func parse(text []byte) (ast.Node, *Problem) {
 	if err != nil {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) {
-			return nil, &Problem{Line: syntax.GetToken().Position.Line, Text: quotations.ReplaceAllString(syntax.GetMessage(), "…")}
+			return nil, &Problem{Line: syntax.GetToken().Position.Line,
+				Text: quotations.ReplaceAllString(syntax.GetMessage(), "…")}
 		}
 		return nil, &Problem{Text: "the file is not YAML"}
 	}
@@ -51,7 +52,8 @@ func (p *onlyPlain) Visit(n ast.Node) ast.Visitor {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode, *ast.TagNode, *ast.DirectiveNode:
 		if p.problem == nil {
-			p.problem = &Problem{Line: lineOf(n), Text: fmt.Sprintf("a YAML %s is not supported; a value that begins with &, *, ! or %% needs quotes", n.Type())}
+			p.problem = &Problem{Line: lineOf(n), Text: fmt.Sprintf(
+				"a YAML %s is not supported; a value that begins with &, *, ! or %% needs quotes", n.Type())}
 		}
 		return nil
 	}

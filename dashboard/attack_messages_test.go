@@ -48,7 +48,8 @@ func TestSendOnce(t *testing.T) {
 		t.Fatal("the form keeps its key")
 	}
 	c.wants(send(next[1], "twice"), http.StatusSeeOther)
-	c.wants(c.post("/messages/new", "do", "check", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "been searched yet"), http.StatusOK)
+	c.wants(c.post("/messages/new", "do", "check", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222",
+		"message", "been searched yet"), http.StatusOK)
 	w.credits(company.ID, 8)
 }
 
@@ -75,7 +76,8 @@ func TestRefusals(t *testing.T) {
 		{"ISOKO", "79222222", strings.Repeat("x", 161), "not have enough credits"},
 		{testSender, "79222222", "x", "Verify a test number first"},
 	} {
-		a := c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", try.sender, "number", try.number, "message", try.message)
+		a := c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", try.sender, "number", try.number,
+			"message", try.message)
 		if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, try.text) {
 			t.Errorf("%+q: %d, without %q", try, a.StatusCode, try.text)
 		}
@@ -84,14 +86,17 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	test := func(number, message string) answer {
-		return c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", testSender, "number", number, "message", message)
+		return c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", testSender, "number", number,
+			"message", message)
 	}
 	c.wants(test("79222222", "x"), http.StatusUnprocessableEntity, "to your verified test number only")
 	c.wants(test("79000001", strings.Repeat("ê", 600)), http.StatusUnprocessableEntity, "quota is too small")
-	if _, err := w.companies.SetCompany(t.Context(), company.ID, companies.CompanyChange{Approved: new(false)}); err != nil {
+	if _, err := w.companies.SetCompany(t.Context(), company.ID,
+		companies.CompanyChange{Approved: new(false)}); err != nil {
 		t.Fatal(err)
 	}
-	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "x"),
+	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222",
+		"message", "x"),
 		http.StatusUnprocessableEntity, "must be approved before it can send")
 	w.credits(company.ID, 1)
 }
@@ -120,7 +125,8 @@ func TestSendsAreLimited(t *testing.T) {
 	c.wants(send(), http.StatusSeeOther)
 	c.wants(send(), http.StatusTooManyRequests, "within a minute")
 	a := c.send("/campaigns", "ISOKO", "Bonjour {{prenom}}", []byte("phone_number;prenom\n79000000;Aline\n"))
-	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusTooManyRequests, "within a minute", "Bonjour Aline", "Send 1 message")
+	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusTooManyRequests, "within a minute", "Bonjour Aline",
+		"Send 1 message")
 	c.wants(c.post("/messages/new", "do", "check", "message", "x"), http.StatusOK) // sends nothing
 	w.credits(company.ID, 9)
 }
@@ -163,15 +169,21 @@ func TestSearch(t *testing.T) {
 	c, u, company := w.customer("aline", "ISOKO", 0)
 	var list []*messages.Message
 	for i := range 60 {
-		list = append(list, &messages.Message{CompanyID: company.ID, UserID: u.ID, Number: sms.Number("+257791000" + strconv.Itoa(10+i)), Body: "text " + strconv.Itoa(i) + "."})
+		list = append(list, &messages.Message{CompanyID: company.ID, UserID: u.ID,
+			Number: sms.Number("+257791000" + strconv.Itoa(10+i)), Body: "text " + strconv.Itoa(i) + "."})
 	}
 	ids := w.insert(list...)
 	w.exec(`update messages set created_at = '2026-03-01 21:59:00+00' where id <= $1`, ids[9])
-	w.exec(`update messages set created_at = '2026-03-01 22:01:00+00', status = 2, failed_at = now(), failure_reason = 'expired' where id > $1 and id <= $2`, ids[9], ids[19])
+	w.exec(`update messages set created_at = '2026-03-01 22:01:00+00', status = 2, failed_at = now(),
+		failure_reason = 'expired' where id > $1 and id <= $2`, ids[9], ids[19])
 	shown := regexp.MustCompile(`>text (\d+)\.<`)
-	for path, want := range map[string]int{"/messages": 60, "/messages?q=79100010": 1, "/messages?q=" + url.QueryEscape("+257 79 10 00 10"): 1, "/messages?q=79100099": 0,
-		"/messages?from=2026-03-01&to=2026-03-01": 10, "/messages?from=2026-03-02&to=2026-03-02": 10, "/messages?status=failed": 10,
-		"/messages?status=sent": 0, "/messages?status=failed&to=2026-03-01": 0, "/messages?q=none": 0, "/messages?before=-1": 60, "/messages?q=" + strings.Repeat("x", 200): 0, "/messages?q=" + strings.Repeat("x", 2000): 0} {
+	for path, want := range map[string]int{"/messages": 60, "/messages?q=79100010": 1, "/messages?q=" +
+		url.QueryEscape("+257 79 10 00 10"): 1, "/messages?q=79100099": 0,
+		"/messages?from=2026-03-01&to=2026-03-01": 10, "/messages?from=2026-03-02&to=2026-03-02": 10,
+		"/messages?status=failed": 10,
+		"/messages?status=sent":   0, "/messages?status=failed&to=2026-03-01": 0, "/messages?q=none": 0,
+		"/messages?before=-1": 60, "/messages?q=" + strings.Repeat("x", 200): 0, "/messages?q=" +
+			strings.Repeat("x", 2000): 0} {
 		seen := 0
 		for _, page := range c.pages(path) {
 			seen += len(shown.FindAllString(page.body, -1))
@@ -183,12 +195,16 @@ func TestSearch(t *testing.T) {
 	c.wants(c.get("/messages?from=31.12.2026"), http.StatusUnprocessableEntity, "not a date")
 	c.wants(c.get("/messages/"+list[12].ULID.String()), http.StatusOK, "It expired before it reached a carrier")
 	// An eight-digit message_id may be a phone number: the page offers both.
-	w.exec(`insert into messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
-		overriding system value values (79100010, gen_random_uuid(), $1, 1, '+25779111111', 'DEMO', 'numbered', 0, 1, false, 'leo')`, company.ID)
+	w.exec(`insert into messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+		carrier)
+		overriding system value values (79100010, gen_random_uuid(), $1, 1, '+25779111111', 'DEMO', 'numbered', 0, 1, false,
+		'leo')`, company.ID)
 	c.wants(c.get("/messages?q=79100010"), http.StatusOK, "also a message’s number")
 	// Links have the message_id as a parameter. A carrier's id leads to its message.
-	w.exec(`insert into segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at) values ($1, 1, 1, 'leo', 'leo-1', '00A5-7F', 'a5-7f', now())`, ids[3])
-	for path, at := range map[string]string{"/messages?id=" + strconv.FormatInt(ids[5], 10): list[5].ULID.String(), "/messages?q=00A5-7F": list[3].ULID.String(), "/messages?q=a5-7f": list[3].ULID.String()} {
+	w.exec(`insert into segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at)
+		values ($1, 1, 1, 'leo', 'leo-1', '00A5-7F', 'a5-7f', now())`, ids[3])
+	for path, at := range map[string]string{"/messages?id=" + strconv.FormatInt(ids[5], 10): list[5].ULID.String(),
+		"/messages?q=00A5-7F": list[3].ULID.String(), "/messages?q=a5-7f": list[3].ULID.String()} {
 		if a := c.get(path); a.Header.Get("Location") != "/messages/"+at {
 			t.Errorf("%s leads to %s, not to %s", path, a.Header.Get("Location"), at)
 		}

@@ -25,8 +25,9 @@ import (
 var openTo = map[string]bool{
 	"GET /assets/:name": true, "GET /robots.txt": true, "POST /language": true, "GET /sent": true,
 	"GET /sign-up": true, "POST /sign-up": true, "GET /sign-up/:token": true, "POST /sign-up/:token": true,
-	"GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/code": true, "POST /sign-in/code": true, "POST /sign-out": true,
-	"GET /password": true, "POST /password": true, "GET /password/:token": true, "POST /password/:token": true,
+	"GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/code": true, "POST /sign-in/code": true,
+	"POST /sign-out": true,
+	"GET /password":  true, "POST /password": true, "GET /password/:token": true, "POST /password/:token": true,
 	"GET /invitation/:token": true, "POST /invitation/:token": true,
 }
 
@@ -48,8 +49,10 @@ func TestEveryRoute(t *testing.T) {
 	for _, route := range w.d.site.Routes() {
 		if route.Method != http.MethodGet {
 			changes++
-			for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
-				if a := customer.do(route.Method, filledIn(route.Path), url.Values{"name": {"x"}}, headers...); a.StatusCode != http.StatusForbidden {
+			for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+				{"Origin", "https://evil.example"}, {"Origin", "null"}} {
+				if a := customer.do(route.Method, filledIn(route.Path), url.Values{"name": {"x"}},
+					headers...); a.StatusCode != http.StatusForbidden {
 					t.Errorf("%s %s with %v: %d", route.Method, route.Path, headers, a.StatusCode)
 				}
 			}
@@ -147,46 +150,65 @@ func TestOtherCompanysRows(t *testing.T) {
 	w.grant(bobs.ID, 7, "Bob's invoice")
 	bob.wants(bob.post("/keys", "name", "Bob's"), http.StatusSeeOther)
 	bob.wants(bob.get("/keys"), http.StatusOK, "Bob&#39;s")
-	draft := bob.send("/campaigns", "BOBCO", "Bob's {{name}}", []byte("phone_number,name\n79111111,secret\n")).Header.Get("Location")
-	batch := bob.send("/campaigns", "BOBCO", "Bob's {{name}}", []byte("phone_number,name\n79111111,secret\n")).Header.Get("Location")
+	draft := bob.send("/campaigns", "BOBCO", "Bob's {{name}}", []byte("phone_number,name\n79111111,secret\n")).Header.Get(
+		"Location")
+	batch := bob.send("/campaigns", "BOBCO", "Bob's {{name}}", []byte("phone_number,name\n79111111,secret\n")).Header.Get(
+		"Location")
 	batch = bob.post(batch + "/send").Header.Get("Location")
 	rows, _, err := w.d.deps.Lookup.List(t.Context(), sms.CompanyID(bobs.ID), lookup.Filter{}, 0, 1)
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
-	w.exec(`insert into segments (message_id, segment, total, carrier, link, key, submitted_at) values ($1, 1, 1, 'leo', 'leo-1', 'bobsid', now())`, rows[0].ID)
+	w.exec(`insert into segments (message_id, segment, total, carrier, link, key, submitted_at)
+		values ($1, 1, 1, 'leo', 'leo-1', 'bobsid', now())`, rows[0].ID)
 	message, numbered := "/messages/"+rows[0].ULID.String(), "/messages?id="+strconv.FormatInt(rows[0].ID, 10)
 	first := bob.key("/first")
 	bob.wants(bob.post("/first", "key", first, "message", "Bob's first"), http.StatusSeeOther)
-	w.exec(`insert into webhook_endpoints (company_id, url, secret, active) values ($1, 'https://bob.example', 'x', false)`, bobs.ID)
-	w.exec(`insert into webhook_deliveries (company_id, id, at, phone_number, delivered, due, tries, given_up_at) values ($1, 800, now(), '+25779111111', false, 'infinity', 1, now())`, bobs.ID)
+	w.exec(
+		`insert into webhook_endpoints (company_id, url, secret, active) values ($1, 'https://bob.example', 'x', false)`,
+		bobs.ID)
+	w.exec(`insert into webhook_deliveries (company_id, id, at, phone_number, delivered, due, tries, given_up_at)
+		values ($1, 800, now(), '+25779111111', false, 'infinity', 1, now())`, bobs.ID)
 	w.writes(bobs, "+25779000001", "Bob's secret")
 	sessions, err := w.sessions.Sessions(t.Context(), bobUser.ID, 1<<40)
 	if err != nil || len(sessions) != 1 {
 		t.Fatal(sessions, err)
 	}
 	session := "/account/sessions/" + strconv.FormatInt(sessions[0].ID, 10) + "/end"
-	for _, path := range []string{"GET " + message, "GET " + batch, "POST " + batch + "/cancel", "GET /first/" + first, "GET " + draft, "POST " + draft + "/send", "GET " + draft + "/lines.csv", "POST " + batch + "/continue", "POST " + draft + "/without", "POST " + draft + "/drop",
+	for _, path := range []string{"GET " + message, "GET " + batch, "POST " + batch + "/cancel", "GET /first/" + first,
+		"GET " + draft, "POST " + draft + "/send", "GET " + draft + "/lines.csv", "POST " + batch + "/continue",
+		"POST " + draft + "/without", "POST " + draft + "/drop",
 		"GET /deliveries/of/800", "POST /deliveries/of/800/resend", "POST " + session, "POST /keys/1/revoke"} {
 		method, path, _ := strings.Cut(path, " ")
 		aline.wants(aline.do(method, path, url.Values{"company_id": {strconv.FormatInt(bobs.ID, 10)}}), http.StatusNotFound)
-		for _, none := range []string{"0", "-1", "x", "99999999999999999999", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1%20or%201=1"} { // the same response as for a missing row
+		for _, none := range []string{"0", "-1", "x", "99999999999999999999", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1%20or%201=1"} {
+			// the same response as for a missing row
 			id := regexp.MustCompile(`[0-9a-f]{32}|[0-9A-Z]{26}|\d+`).FindString(path)
 			aline.wants(aline.do(method, strings.Replace(path, id, none, 1), url.Values{}), http.StatusNotFound)
 		}
 	}
 	aline.wants(aline.get(numbered), http.StatusNotFound)
-	for _, path := range []string{"/messages", "/messages?q=79111111", "/messages?q=bobsid", "/messages?q=" + rows[0].ULID.String(), "/messages?q=" + strings.TrimPrefix(batch, "/batches/"), "/messages?q=" + strconv.FormatInt(rows[0].ID, 10),
-		"/messages?before=1000", "/messages?status=pending&company_id=2", "/campaigns", "/deliveries", "/deliveries?before=801", "/deliveries?state=failed", "/received", "/received?number=79000001", "/received?before=1000", "/opt-outs", "/verifications",
-		"/statement", "/statement/month", "/statement/month.csv", "/statement/print", "/keys", "/charts", "/quality", "/quality.csv", "/messages.csv", "/messages.csv?batch=" + strings.TrimPrefix(batch, "/batches/"), "/received.csv", "/statement.csv"} {
-		if a := aline.get(path); a.StatusCode != http.StatusOK || strings.Contains(a.body, "secret") || strings.Contains(a.body, "79111111<") || strings.Contains(a.body, "/of/800") || strings.Contains(a.body, "Bob") || strings.Contains(a.body, "BOBCO") {
+	for _, path := range []string{"/messages", "/messages?q=79111111", "/messages?q=bobsid", "/messages?q=" +
+		rows[0].ULID.String(), "/messages?q=" + strings.TrimPrefix(batch, "/batches/"), "/messages?q=" +
+		strconv.FormatInt(rows[0].ID, 10),
+		"/messages?before=1000", "/messages?status=pending&company_id=2", "/campaigns", "/deliveries",
+		"/deliveries?before=801", "/deliveries?state=failed", "/received", "/received?number=79000001",
+		"/received?before=1000", "/opt-outs", "/verifications",
+		"/statement", "/statement/month", "/statement/month.csv", "/statement/print", "/keys", "/charts", "/quality",
+		"/quality.csv", "/messages.csv", "/messages.csv?batch=" + strings.TrimPrefix(batch, "/batches/"), "/received.csv",
+		"/statement.csv"} {
+		if a := aline.get(path); a.StatusCode != http.StatusOK || strings.Contains(a.body, "secret") ||
+			strings.Contains(a.body, "79111111<") || strings.Contains(a.body, "/of/800") || strings.Contains(a.body, "Bob") ||
+			strings.Contains(a.body, "BOBCO") {
 			t.Errorf("%s shows what is Bob's: %d\n%s", path, a.StatusCode, a.body)
 		}
 	}
 	for _, sender := range []string{"BOBCO", testSender} { // Bob's sender and test number
-		aline.wants(aline.post("/messages/new", "key", aline.key("/messages/new"), "sender", sender, "number", "79000001", "message", "x"), http.StatusUnprocessableEntity)
+		aline.wants(aline.post("/messages/new", "key", aline.key("/messages/new"), "sender", sender, "number", "79000001",
+			"message", "x"), http.StatusUnprocessableEntity)
 	}
-	aline.wants(aline.post("/messages/new", "key", first, "sender", "ISOKO", "number", "79222222", "message", "Aline's own"), http.StatusSeeOther)
+	aline.wants(aline.post("/messages/new", "key", first, "sender", "ISOKO", "number", "79222222", "message",
+		"Aline's own"), http.StatusSeeOther)
 	if _, known, err := w.d.deps.Intake.Answered(t.Context(), alineUser.ID, web.KeyPrefix+first); !known || err != nil {
 		t.Error("the key is not Aline's own:", known, err)
 	}
@@ -195,7 +217,8 @@ func TestOtherCompanysRows(t *testing.T) {
 	for _, path := range []string{numbered, "/messages?q=bobsid"} {
 		bob.wants(bob.get(path), http.StatusSeeOther)
 	}
-	for _, path := range []string{message, batch, "/first/" + first, draft, "/deliveries/of/800", "/account"} { // Bob still has all of it
+	for _, path := range []string{message, batch, "/first/" + first, draft, "/deliveries/of/800", "/account"} {
+		// Bob still has all of it
 		bob.wants(bob.get(path), http.StatusOK)
 	}
 	w.credits(bobs.ID, 16)
@@ -229,7 +252,8 @@ func TestAccountsAreNotRevealed(t *testing.T) {
 	}
 	// The account's owner gets two mails, one about the sign-up and one about the password, in either order.
 	both := w.mail("aline@example.com", 0).Text + w.mail("aline@example.com", 1).Text
-	if strings.Contains(both, "/sign-up/") || !strings.Contains(both, "/sign-in") || !strings.Contains(both, "/password/") || strings.Contains(both, "Mallory") {
+	if strings.Contains(both, "/sign-up/") || !strings.Contains(both, "/sign-in") ||
+		!strings.Contains(both, "/password/") || strings.Contains(both, "Mallory") {
 		t.Errorf("an account's owner gets %s", both)
 	}
 }
@@ -261,7 +285,8 @@ func TestBruteForce(t *testing.T) {
 			t.Errorf("%s: %d after %d tries", email, last, most)
 		}
 	}
-	if a := newClient(w).post("/sign-in", "email", "aline@example.com", "password", testPassword); a.StatusCode != http.StatusTooManyRequests {
+	if a := newClient(w).post("/sign-in", "email", "aline@example.com", "password",
+		testPassword); a.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("the right password past the limit: %d", a.StatusCode)
 	}
 	// The owner gets one mail, and can sign in from a known browser, which has its own limit.
@@ -271,16 +296,21 @@ func TestBruteForce(t *testing.T) {
 	own.signIn("aline@example.com")
 	own.post("/sign-out")
 	for range most {
-		own.wants(own.post("/sign-in", "email", "aline@example.com", "password", "wrong password"), http.StatusUnprocessableEntity)
+		own.wants(own.post("/sign-in", "email", "aline@example.com", "password", "wrong password"),
+			http.StatusUnprocessableEntity)
 	}
 	own.wants(own.post("/sign-in", "email", "aline@example.com", "password", testPassword), http.StatusTooManyRequests)
-	w.until("one warning was sent", func() bool { return w.count(`select count(*) from letters`) == 0 && len(w.mails.Mails()) == 1 })
+	w.until("one warning was sent", func() bool {
+		return w.count(`select count(*) from letters`) == 0 &&
+			len(w.mails.Mails()) == 1
+	})
 	for range most {
 		newClient(w).post("/password", "email", "aline@example.com")
 	}
 	c := newClient(w)
 	c.wants(c.post("/password", "email", " Aline@Example.com"), http.StatusTooManyRequests, "in the last hour")
-	c.wants(c.post("/sign-up", "email", "aline@example.com", "name", "Mallory"), http.StatusTooManyRequests, "in the last hour")
+	c.wants(c.post("/sign-up", "email", "aline@example.com", "name", "Mallory"), http.StatusTooManyRequests,
+		"in the last hour")
 
 	codes := w.secondFactor(u)
 	token, passed, err := w.sessions.OpenSession(t.Context(), u, people.Browser{})
@@ -321,7 +351,8 @@ func TestTwoStepNeedsThePassword(t *testing.T) {
 	c.wants(c.post("/account/two-step/off", "proof", recovery), http.StatusSeeOther)
 	c.wants(c.post("/keys", "name", "Web shop"), http.StatusSeeOther)
 	both := w.mail(u.Email, 0).Text + w.mail(u.Email, 1).Text
-	if l := w.d.words.Languages[0]; !strings.Contains(both, l.T("mail.twostep.text")) || !strings.Contains(both, l.T("mail.key.text", "Web shop")) {
+	if l := w.d.words.Languages[0]; !strings.Contains(both, l.T("mail.twostep.text")) ||
+		!strings.Contains(both, l.T("mail.key.text", "Web shop")) {
 		t.Errorf("the mails to the owner: %s", both)
 	}
 }
@@ -329,8 +360,10 @@ func TestTwoStepNeedsThePassword(t *testing.T) {
 // TestOpenRedirect: signing in redirects only to this site.
 func TestOpenRedirect(t *testing.T) {
 	for next, want := range map[string]string{
-		"/keys": "/keys", "/admin?after=3": "/admin?after=3", "": "/", "keys": "/", "//evil.example": "/", "https://evil.example/": "/",
-		"/\\evil.example": "/", "\\\\evil.example": "/", "javascript:alert(1)": "/", "/\tx": "/", "///evil.example": "/",
+		"/keys": "/keys", "/admin?after=3": "/admin?after=3", "": "/", "keys": "/", "//evil.example": "/",
+		"https://evil.example/": "/",
+		"/\\evil.example":       "/", "\\\\evil.example": "/", "javascript:alert(1)": "/", "/\tx": "/",
+		"///evil.example":  "/",
 		"/%2fevil.example": "/", "http:evil": "/", "/x\r\nLocation: y": "/", "/" + strings.Repeat("x", 2000): "/",
 	} {
 		if got := web.LocalPath(next); got != want {
@@ -358,7 +391,8 @@ func TestMailedLinks(t *testing.T) {
 	}
 	c.post("/sign-up", "name", "Aline", "email", "Aline@Example.com")
 	c.wants(c.get("/sent"), http.StatusOK, "Aline@Example.com")
-	if a := newClient(w).get("/sent?to=pay%40evil.example"); a.StatusCode != http.StatusOK || strings.Contains(a.body, "evil") {
+	if a := newClient(w).get("/sent?to=pay%40evil.example"); a.StatusCode != http.StatusOK ||
+		strings.Contains(a.body, "evil") {
 		t.Errorf("a link writes on the page: %d\n%s", a.StatusCode, a.body)
 	}
 	link := path("Aline@Example.com", 0)
@@ -374,7 +408,8 @@ func TestMailedLinks(t *testing.T) {
 
 	other.post("/password", "email", "aline@example.com")
 	reset := path("aline@example.com", 0)
-	other.wants(other.post(strings.Replace(reset, "/password/", "/sign-up/", 1), "password", testPassword+"!"), http.StatusNotFound)
+	other.wants(other.post(strings.Replace(reset, "/password/", "/sign-up/", 1), "password", testPassword+"!"),
+		http.StatusNotFound)
 	other.wants(other.post(reset, "password", "short"), http.StatusUnprocessableEntity)
 	other.wants(other.post(reset, "password", testPassword+"!"), http.StatusSeeOther)
 	c.wants(c.get("/account"), http.StatusSeeOther) // the old session has ended
@@ -391,16 +426,21 @@ func TestMailedLinks(t *testing.T) {
 func TestOversizedRequests(t *testing.T) {
 	w := newWorld(t, nil)
 	c := newClient(w)
-	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", web.MaxForm)), http.StatusRequestEntityTooLarge)
-	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", 2000)), http.StatusUnprocessableEntity)
-	c.wants(c.post("/sign-up", "email", strings.Repeat("x", 300)+"@example.com", "name", "x"), http.StatusUnprocessableEntity)
+	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", web.MaxForm)),
+		http.StatusRequestEntityTooLarge)
+	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", 2000)),
+		http.StatusUnprocessableEntity)
+	c.wants(c.post("/sign-up", "email", strings.Repeat("x", 300)+"@example.com", "name", "x"),
+		http.StatusUnprocessableEntity)
 	c.wants(c.post("/sign-up", "email", "a@example.com", "name", strings.Repeat("x", 201)), http.StatusUnprocessableEntity)
 	c.wants(c.get("/sign-up/"+strings.Repeat("x", 5000)), http.StatusNotFound)
 	c.wants(c.do(http.MethodDelete, "/sign-in", nil), http.StatusMethodNotAllowed)
-	for _, email := range []string{"aline@example.com\x00", "aline\xff@example.com"} { // invalid text for the database: no account, and no outage
+	for _, email := range []string{"aline@example.com\x00", "aline\xff@example.com"} {
+		// invalid text for the database: no account, and no outage
 		c.wants(c.post("/sign-in", "email", email, "password", testPassword), http.StatusUnprocessableEntity)
 	}
-	for path, status := range map[string]int{"/sign-in": http.StatusOK, "/account": http.StatusSeeOther, "/none": http.StatusNotFound} {
+	for path, status := range map[string]int{"/sign-in": http.StatusOK, "/account": http.StatusSeeOther,
+		"/none": http.StatusNotFound} {
 		if a := c.do(http.MethodHead, path, nil); a.StatusCode != status || a.body != "" {
 			t.Errorf("HEAD %s: %d with %d bytes, want %d and none", path, a.StatusCode, len(a.body), status)
 		}
@@ -436,7 +476,8 @@ func TestDatabaseAway(t *testing.T) {
 	w := newWorld(t, func(r *Deps, _ *Options) {
 		pool = testenv.Pool(t)
 		on := accountsOn(pool)
-		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Holders, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Holders, on.Senders, on.TestNumbers
+		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Holders, r.Senders, r.TestNumbers = on.People, on.SignIn,
+			on.Sessions, on.Companies, on.Keys, on.Holders, on.Senders, on.TestNumbers
 	})
 	pool.Close()
 	c := newClient(w)
@@ -461,7 +502,8 @@ func TestPanic(t *testing.T) {
 	if strings.Contains(a.body, "canary") {
 		t.Error("the page has details")
 	}
-	if text := log.String(); !strings.Contains(text, "canary") || !strings.Contains(text, "attack_test.go") || strings.Contains(text, "secret") {
+	if text := log.String(); !strings.Contains(text, "canary") || !strings.Contains(text, "attack_test.go") ||
+		strings.Contains(text, "secret") {
 		t.Errorf("the log has %s", text)
 	}
 }

@@ -31,9 +31,9 @@ import (
 // patience bounds the wait for anything that must happen.
 const patience = 30 * time.Second
 
-// TestByHand: people do what the pages are for with a mouse and a keyboard, some of it on a phone: the owner of a company,
-// its people, and an administrator. They open every page. The long suites repeat it in English and dark colours, with the
-// windows exchanged. It takes longest, so it stands first.
+// TestByHand: people do what the pages are for with a mouse and a keyboard, some of it on a phone: the owner of a
+// company, its people, and an administrator. They open every page. The long suites repeat it in English and dark
+// colours, with the windows exchanged. It takes longest, so it stands first.
 func TestByHand(t *testing.T) {
 	axe, err := exec.Command("../scripts/axe.sh").Output()
 	if err == nil {
@@ -77,14 +77,18 @@ func copySample(p *person) {
 		case strings.HasPrefix(r.URL.Path, "/docs/"):
 			files.ServeHTTP(rw, r)
 		case r.URL.Path == "/":
-			_, _ = io.WriteString(rw, `<!doctype html><html lang="fr" data-copy="Copier" data-copied="Copié"><link rel="stylesheet" href="/docs/style.css">
+			_,
+				_ = io.WriteString(
+				rw,
+				`<!doctype html><html lang="fr" data-copy="Copier" data-copied="Copié"><link rel="stylesheet" href="/docs/style.css">
 				<pre class="code"><code>curl</code></pre><script src="/docs/copy.js"></script>`)
 		}
 	}))
 	p.Cleanup(server.Close)
 	p.open(server.URL + "/")
 	var visible bool
-	p.do("copying", chromedp.Evaluate(`document.querySelector(".copy").checkVisibility({opacityProperty: true})`, &visible),
+	p.do("copying", chromedp.Evaluate(`document.querySelector(".copy").checkVisibility({opacityProperty: true})`,
+		&visible),
 		chromedp.Click(".copy", chromedp.ByQuery), chromedp.WaitVisible(`//button[text()="Copié"]`, chromedp.BySearch))
 	if problems := p.takeProblems(); !visible || len(problems) > 0 {
 		p.Errorf("visible %v, %v", visible, problems)
@@ -124,8 +128,10 @@ func startChromium(path string) (ctx context.Context, end func(), err error) {
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox,
 		chromedp.DisableGPU, chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(time.Minute),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter"),
 	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
@@ -167,7 +173,8 @@ func newPerson(t *testing.T, w *world, language string) *person {
 	t.Helper()
 	chromium := chromium(t)
 	lang, _ := w.d.words.ByTag(language)
-	p := &person{T: t, w: w, lang: lang, seen: map[string]bool{}, choosers: make(chan cdp.BackendNodeID, 1), downloads: t.TempDir()}
+	p := &person{T: t, w: w, lang: lang, seen: map[string]bool{}, choosers: make(chan cdp.BackendNodeID, 1),
+		downloads: t.TempDir()}
 	// A new browser context has no window to open a tab in.
 	var own target.ID
 	if err := chromedp.Run(chromium, chromedp.ActionFunc(func(ctx context.Context) error {
@@ -177,7 +184,8 @@ func newPerson(t *testing.T, w *world, language string) *person {
 			own, err = target.CreateTarget("about:blank").WithBrowserContextID(id).WithNewWindow(true).Do(ctx)
 		}
 		if err == nil {
-			err = cdpbrowser.SetDownloadBehavior(cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName).WithBrowserContextID(id).WithDownloadPath(p.downloads).WithEventsEnabled(true).Do(ctx)
+			err = cdpbrowser.SetDownloadBehavior(cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName).WithBrowserContextID(
+				id).WithDownloadPath(p.downloads).WithEventsEnabled(true).Do(ctx)
 		}
 		return err
 	})); err != nil {
@@ -196,8 +204,10 @@ func newPerson(t *testing.T, w *world, language string) *person {
 	if err := chromedp.Run(ctx); err != nil { // the tab lives as long as the context of its first run
 		t.Fatalf("opening a tab: %v", err)
 	}
-	p.do("opening a tab", log.Enable(), network.Enable(), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-		{Name: "prefers-reduced-motion", Value: "reduce"}}), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}))
+	p.do("opening a tab", log.Enable(), network.Enable(), emulation.SetEmulatedMedia().WithFeatures(
+		[]*emulation.MediaFeature{
+			{Name: "prefers-reduced-motion", Value: "reduce"}}),
+		network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}))
 	p.size(1280)
 	return p
 }
@@ -219,7 +229,8 @@ func (p *person) listen(event any) {
 	switch e := event.(type) {
 	case *log.EventEntryAdded:
 		// The browser reports the status of a form with an error, and of the page that is not there.
-		refused := e.Entry.Source == log.SourceNetwork && (strings.Contains(e.Entry.Text, "status of 422") || strings.HasSuffix(e.Entry.URL, "/nowhere"))
+		refused := e.Entry.Source == log.SourceNetwork &&
+			(strings.Contains(e.Entry.Text, "status of 422") || strings.HasSuffix(e.Entry.URL, "/nowhere"))
 		if !refused && (e.Entry.Level == log.LevelWarning || e.Entry.Level == log.LevelError) {
 			p.problems = append(p.problems, fmt.Sprintf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 		}
@@ -313,12 +324,14 @@ func readPaper(p *person) {
 	for _, path := range []string{"/statement/print?from=2026-01-01", "/statement"} {
 		p.open(path)
 		text := p.read()
-		for _, want := range []string{company.Name, "Facture 2026-0147", p.lang.T("statement.amount"), "+" + p.lang.Number(1000)} {
+		for _, want := range []string{company.Name, "Facture 2026-0147", p.lang.T("statement.amount"),
+			"+" + p.lang.Number(1000)} {
 			if !strings.Contains(text, want) {
 				p.Errorf("%s lacks %q on paper:\n%s", path, want, text)
 			}
 		}
-		for _, key := range []string{"nav.keys", "nav.signout", "frame.menu", "frame.skip", "frame.foot", "statement.csv", "statement.show", "sheet.print"} {
+		for _, key := range []string{"nav.keys", "nav.signout", "frame.menu", "frame.skip", "frame.foot", "statement.csv",
+			"statement.show", "sheet.print"} {
 			if strings.Contains(text, p.lang.T(key)) {
 				p.Errorf("%s has %q on paper", path, p.lang.T(key))
 			}

@@ -29,11 +29,12 @@ func (c *client) leaving(n int) (draft, batch string) {
 	return draft, batch
 }
 
-// TestCampaignLeavesOut (rule choices 13.6): whatever can no longer be sent to one recipient between two parts stops no other.
-// They are counted by reason, not charged, and can be fetched.
+// TestCampaignLeavesOut (rule choices 13.6): whatever can no longer be sent to one recipient between two parts stops no
+// other. They are counted by reason, not charged, and can be fetched.
 func TestCampaignLeavesOut(t *testing.T) {
 	routes := func(registration bool) *sms.Routes {
-		made, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Prefixes: []string{"7"}}, {Carrier: "lumitel", Prefixes: []string{"6"}, Registration: registration}})
+		made, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Prefixes: []string{"7"}},
+			{Carrier: "lumitel", Prefixes: []string{"6"}, Registration: registration}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +48,8 @@ func TestCampaignLeavesOut(t *testing.T) {
 		"no_carrier": {func(w *world) {
 			w.d.deps.Intake.SetRoutes(routes(false).Without(map[string]string{"lumitel": ""}))
 		}, 15, "No carrier serves this number."},
-		"sender_not_registered": {func(w *world) { w.d.deps.Intake.SetRoutes(routes(true)) }, 15, "does not know this sender ID yet"},
+		"sender_not_registered": {func(w *world) { w.d.deps.Intake.SetRoutes(routes(true)) }, 15,
+			"does not know this sender ID yet"},
 		"number_limit": {func(w *world) {
 			w.exec(`update companies set number_a_day = 1`)
 			w.exec(`update campaign_rows set number = '+25779001600' where n in (1700, 1800, 2300)`)
@@ -65,10 +67,13 @@ func TestCampaignLeavesOut(t *testing.T) {
 			w.sendAll()
 			w.counts(2500-change.out, `select count(*) from messages`)
 			w.credits(company.ID, int64(500+change.out))
-			w.counts(1, `select count(*) from batches where awaited = 0 and recipients_count = $1 and left_out = jsonb_build_object($2::text, $3::int)`,
+			w.counts(1, `select count(*) from batches where awaited = 0 and recipients_count = $1
+				and left_out = jsonb_build_object($2::text, $3::int)`,
 				2500-change.out, reason, change.out)
-			c.wants(c.get("/batches/"+batch), http.StatusOK, "Left out, not charged", change.text, `number">2,500<`, "/batches/"+batch+"/left-out.csv")
-			if rows := c.lines(c.get("/batches/" + batch + "/left-out.csv")); len(rows) != 1+change.out || !strings.Contains(strings.Join(rows[1], "|"), change.text) {
+			c.wants(c.get("/batches/"+batch), http.StatusOK, "Left out, not charged", change.text, `number">2,500<`,
+				"/batches/"+batch+"/left-out.csv")
+			if rows := c.lines(c.get("/batches/" + batch + "/left-out.csv")); len(rows) != 1+change.out ||
+				!strings.Contains(strings.Join(rows[1], "|"), change.text) {
 				t.Errorf("the file has %q", rows)
 			}
 			w.counts(change.out, `select count(*) from campaign_rows`)
@@ -91,16 +96,19 @@ func TestCampaignLeavesOut(t *testing.T) {
 	}
 	w.d.deps.Intake.SetRoutes(none)
 	w.sendAll()
-	w.counts(1, `select count(*) from batches where awaited = 0 and recipients_count = 1000 and (left_out->>'no_carrier')::int = 1500`)
+	w.counts(1, `select count(*) from batches where awaited = 0 and recipients_count = 1000
+		and (left_out->>'no_carrier')::int = 1500`)
 	w.credits(company.ID, 2000)
 	c.wants(c.get("/batches/"+batch), http.StatusOK, `number">1,500<`)
 }
 
-// TestCampaignChangedSinceCheck: before the first part, those who cannot be sent to any more are listed and can be left out.
+// TestCampaignChangedSinceCheck: before the first part, those who cannot be sent to any more are listed and can be left
+// out.
 func TestCampaignChangedSinceCheck(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, _ := w.merchant("aline", 3000)
-	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte("phone_number,name\n79000001,A\n69000001,B\n79000002,C\n"))
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}",
+		[]byte("phone_number,name\n79000001,A\n69000001,B\n79000002,C\n"))
 	draft := a.Header.Get("Location")
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Prefixes: []string{"7"}}})
 	if err != nil {

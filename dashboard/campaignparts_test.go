@@ -41,7 +41,8 @@ func (c *client) parts(n int) (batch string) {
 // partsOf is parts with a cost centre.
 func (c *client) partsOf(n int, costCenter string) (batch string) {
 	c.t.Helper()
-	a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"Bonjour {{name}}"}, "cost_center": {costCenter}}, recipients(n))
+	a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"Bonjour {{name}}"},
+		"cost_center": {costCenter}}, recipients(n))
 	c.wants(a, http.StatusSeeOther)
 	batch, _ = strings.CutPrefix(c.post(a.Header.Get("Location")+"/send").Header.Get("Location"), "/batches/")
 	return batch
@@ -112,15 +113,18 @@ func TestCampaignInParts(t *testing.T) {
 	for i := range recipients {
 		recipients[i] = intake.Recipient{Number: "+25779000000", Message: "x"}
 	}
-	for _, part := range []intake.Part{{Of: id, Awaited: 1500}, {Of: id, Further: true, Awaited: 500}, {Of: id, Further: true}} {
-		if _, err := w.d.deps.Intake.SendBatch(t.Context(), p, intake.Batch{Sender: "DEMO", Recipients: recipients, Part: &part}); err == nil {
+	for _, part := range []intake.Part{{Of: id, Awaited: 1500}, {Of: id, Further: true, Awaited: 500},
+		{Of: id, Further: true}} {
+		if _, err := w.d.deps.Intake.SendBatch(t.Context(), p,
+			intake.Batch{Sender: "DEMO", Recipients: recipients, Part: &part}); err == nil {
 			t.Errorf("a part after which %d are awaited is accepted", part.Awaited)
 		}
 	}
 	w.credits(company.ID, 1000)
 	w.sendAll()
 	w.credits(company.ID, 500)
-	w.counts(2500, `select count(distinct phone_number) from messages where body = 'Bonjour N' || substr(phone_number, 7)::int`)
+	w.counts(2500, `select count(distinct phone_number) from messages where body = 'Bonjour N' || substr(phone_number,
+		7)::int`)
 	w.counts(1, `select count(*) from batches where recipients_count = 2500 and item_count = 2500 and awaited = 0`)
 	c.wants(c.get("/campaigns"), http.StatusOK, page, `number">2,500<`)
 	if rows := c.lines(c.get("/messages.csv?batch=" + batch)); len(rows) != 2501 {
@@ -133,8 +137,8 @@ func TestCampaignInParts(t *testing.T) {
 }
 
 // TestCostCenterByPage: a cost centre of a campaign is on the messages of all its parts, one of a single send on its
-// message. Both show it and are found by it, in the list and its file. A wrong one is refused at its field. Messages from
-// pages have their channel.
+// message. Both show it and are found by it, in the list and its file. A wrong one is refused at its field. Messages
+// from pages have their channel.
 func TestCostCenterByPage(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, _ := w.merchant("aline", 3000)
@@ -143,10 +147,12 @@ func TestCostCenterByPage(t *testing.T) {
 	w.sendAll()
 	w.counts(1001, `select count(*) from messages where cost_center = '=IT' and channel = 1`)
 	send := func(pairs ...string) answer {
-		return c.post("/messages/new", append([]string{"do", "send", "sender", "DEMO", "number", "79222222", "message", "kept"}, pairs...)...)
+		return c.post("/messages/new", append([]string{"do", "send", "sender", "DEMO", "number", "79222222", "message",
+			"kept"}, pairs...)...)
 	}
 	for _, wrong := range []string{strings.Repeat("é", 65), "a\u2028b", "a\tb", "\xff"} {
-		c.wants(send("key", c.key("/messages/new"), "cost_center", wrong), http.StatusUnprocessableEntity, `id="f-cost_center-wrong"`, "at most 64 visible characters")
+		c.wants(send("key", c.key("/messages/new"), "cost_center", wrong), http.StatusUnprocessableEntity,
+			`id="f-cost_center-wrong"`, "at most 64 visible characters")
 		a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"x"}, "cost_center": {wrong}}, recipients(1))
 		c.wants(a, http.StatusUnprocessableEntity, `id="f-cost_center-wrong"`, "at most 64 visible characters")
 	}
@@ -155,7 +161,8 @@ func TestCostCenterByPage(t *testing.T) {
 	c.wants(a, http.StatusSeeOther)
 	c.wants(send("key", key, "cost_center", "IT"), http.StatusConflict) // another request with the same key
 	c.wants(send("key", c.key("/messages/new")), http.StatusSeeOther)
-	w.counts(2, `select count(*) from messages where channel = 1 and batch_id is null and cost_center is distinct from '=IT'`)
+	w.counts(2, `select count(*) from messages where channel = 1 and batch_id is null and cost_center is distinct
+		from '=IT'`)
 	one := a.Header.Get("Location")
 	c.wants(c.get(one), http.StatusOK, "Cost centre", `<span dir="auto">HR</span>`)
 	found := c.get("/messages?cost_center=HR")
@@ -211,7 +218,8 @@ func TestCampaignPaused(t *testing.T) {
 	w.sendOn() // 500 credits pay for no more
 	w.sendOn()
 	w.credits(company.ID, 500)
-	c.wants(c.get(batch), http.StatusOK, "Paused after 1,000 of 2,500 messages. You do not have enough credits.", "Continue sending")
+	c.wants(c.get(batch), http.StatusOK, "Paused after 1,000 of 2,500 messages. You do not have enough credits.",
+		"Continue sending")
 	other, _, _ := w.customer("bob", "OTHER", 0)
 	other.wants(other.post(batch+"/continue"), http.StatusNotFound)
 	w.grant(company.ID, 500, "invoice 9")
@@ -227,7 +235,8 @@ func TestCampaignPaused(t *testing.T) {
 	if err := w.campaigns.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.counts(1, `select count(*) from batches where recipients_count = 2000 and awaited = 0 and (left_out->>'not_continued')::int = 500`)
+	w.counts(1, `select count(*) from batches where recipients_count = 2000 and awaited = 0
+		and (left_out->>'not_continued')::int = 500`)
 	c.wants(c.get(batch), http.StatusOK, "Left out, not charged", "not continued within a day")
 	w.credits(company.ID, 0)
 	w.audited()
@@ -241,7 +250,8 @@ func TestCampaignScheduled(t *testing.T) {
 	at := time.Now().Add(2 * time.Hour).In(time.FixedZone("", 2*60*60)).Format(web.LocalTime)
 	batch := c.post(a.Header.Get("Location")+"/send", "send_at", at).Header.Get("Location")
 	c.wants(c.get(batch), http.StatusOK, "Scheduled</span>")
-	if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID), []handsets.OptOut{{Number: "+25779001200", Source: handsets.ByHandset}}); err != nil {
+	if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID),
+		[]handsets.OptOut{{Number: "+25779001200", Source: handsets.ByHandset}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.companies.NoteOptOuts(t.Context(), company.ID); err != nil {
@@ -258,23 +268,28 @@ func TestCampaignScheduled(t *testing.T) {
 func TestCampaignLines(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
-	if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID), []handsets.OptOut{{Number: "+25779000002", Source: handsets.ByHandset}}); err != nil {
+	if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID),
+		[]handsets.OptOut{{Number: "+25779000002", Source: handsets.ByHandset}}); err != nil {
 		t.Fatal(err)
 	}
-	file := "phone_number,name\n79000001,A\n=1+1,B\n\n7900000,C\n79000002,D\n79000001,E\n79000001\n79000003,F,G\n29000001,H\n<script>alert(1)</script>,I\n79000004," +
-		strings.Repeat("é", 256) + "\n79000005,\n" + strings.Repeat("12,A\n", 30)
+	file :=
+		"phone_number,name\n79000001,A\n=1+1,B\n\n7900000,C\n79000002,D\n79000001,E\n79000001\n79000003,F,G\n29000001,H\n<script>alert(1)</script>,I\n79000004," +
+			strings.Repeat("é", 256) + "\n79000005,\n" + strings.Repeat("12,A\n", 30)
 	a := c.send("/campaigns", "DEMO", "{{name}}", []byte(file))
 	c.wants(a, http.StatusSeeOther)
 	draft := a.Header.Get("Location")
 	page := c.get(draft)
-	c.wants(page, http.StatusOK, "Not ready to send yet", "38 lines have errors", `number">3<`, "“=1&#43;1” is not a phone number", "&lt;script&gt;", "There are 1 cells instead of 2.",
-		"There are 3 cells instead of 2.", "No carrier serves", "has more than 255 characters", "Its message is empty.", "and 18 more lines",
+	c.wants(page, http.StatusOK, "Not ready to send yet", "38 lines have errors", `number">3<`,
+		"“=1&#43;1” is not a phone number", "&lt;script&gt;", "There are 1 cells instead of 2.",
+		"There are 3 cells instead of 2.", "No carrier serves", "has more than 255 characters", "Its message is empty.",
+		"and 18 more lines",
 		"1 recipient has opted out", `number">6<`, "One line repeats a number", `number">7<`)
 	if strings.Contains(page.body, draft+"/send") {
 		t.Error("it can be sent")
 	}
 	rows := c.lines(c.get(draft + "/lines.csv"))
-	if len(rows) != 41 || strings.Join(rows[1], "|") != "3||“=1+1” is not a phone number of Burundi." || strings.Join(rows[3], "|") != "6|25779000002|Opted out" ||
+	if len(rows) != 41 || strings.Join(rows[1], "|") != "3||“=1+1” is not a phone number of Burundi." ||
+		strings.Join(rows[3], "|") != "6|25779000002|Opted out" ||
 		strings.Join(rows[4], "|") != "7|25779000001|An earlier line has this number" {
 		t.Errorf("the file has %d lines: %q", len(rows), rows[:5])
 	}

@@ -13,8 +13,8 @@ import (
 	"intumwa/accounts/people"
 )
 
-// TestCampaignOfItsCompany: a campaign pauses, with a reason in words, while the person who sends it may not. It goes on
-// when they may again, or in the name of another person who continues it.
+// TestCampaignOfItsCompany: a campaign pauses, with a reason in words, while the person who sends it may not. It goes
+// on when they may again, or in the name of another person who continues it.
 func TestCampaignOfItsCompany(t *testing.T) {
 	type state struct {
 		w       *world
@@ -34,11 +34,15 @@ func TestCampaignOfItsCompany(t *testing.T) {
 		recipients   int
 		reason       string
 	}{
-		"disabled": {func(s state) error { return disable(s, true) }, func(s state) error { return disable(s, false) }, 2500, "account of the person who sends it is disabled"},
-		"demoted": {func(s state) error { return setRole(s, accounts.RoleReader) }, func(s state) error { return setRole(s, accounts.RoleSender) }, 2500,
+		"disabled": {func(s state) error { return disable(s, true) }, func(s state) error { return disable(s, false) }, 2500,
+			"account of the person who sends it is disabled"},
+		"demoted": {func(s state) error { return setRole(s, accounts.RoleReader) },
+			func(s state) error { return setRole(s, accounts.RoleSender) }, 2500,
 			"person who sends it may no longer send"},
-		"removed":                  {func(s state) error { return setRole(s, "") }, nil, 2500, "person who sends it has left the company"},
-		"removed at the last part": {func(s state) error { return setRole(s, "") }, nil, 1001, "person who sends it has left the company"},
+		"removed": {func(s state) error { return setRole(s, "") }, nil, 2500,
+			"person who sends it has left the company"},
+		"removed at the last part": {func(s state) error { return setRole(s, "") }, nil, 1001,
+			"person who sends it has left the company"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := stillWorld(t, nil)
@@ -53,7 +57,8 @@ func TestCampaignOfItsCompany(t *testing.T) {
 			w.sendAll()
 			w.counts(1000, `select count(*) from messages`)
 			page := owner.get(batch)
-			owner.wants(page, http.StatusOK, fmt.Sprintf("Paused after 1,000 of %s messages.", owner.number(test.recipients)), test.reason, "Continue sending")
+			owner.wants(page, http.StatusOK, fmt.Sprintf("Paused after 1,000 of %s messages.", owner.number(test.recipients)),
+				test.reason, "Continue sending")
 			if strings.Contains(page.body, "no_company") {
 				t.Error("the page has a raw code")
 			}
@@ -101,7 +106,8 @@ func TestNoRawCodes(t *testing.T) {
 	}
 }
 
-// TestCampaignStopsAtTheCommit: no part is accepted after the commit of the change that ends its starter's right to send.
+// TestCampaignStopsAtTheCommit: no part is accepted after the commit of the change that ends its starter's right to
+// send.
 func TestCampaignStopsAtTheCommit(t *testing.T) {
 	w := stillWorld(t, nil)
 	_, company := w.merchant("aline", 3000)
@@ -116,7 +122,8 @@ func TestCampaignStopsAtTheCommit(t *testing.T) {
 		}
 		go func() { defer close(ended); w.sendOn() }()
 		w.until("the part waits for the change", func() bool {
-			return w.count(`select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`) > 0
+			return w.count(`select count(*) from pg_stat_activity where wait_event_type = 'Lock'
+				and datname = current_database()`) > 0
 		})
 		return nil
 	}); err != nil {
@@ -146,10 +153,12 @@ func TestCampaignOfFormerAdministrator(t *testing.T) {
 func TestCampaignsThatAreStuck(t *testing.T) {
 	const stuck = 25
 	for name, fill := range map[string]string{
-		"an unknown outcome that was a refusal": `insert into campaigns (ulid, company_id, name, sender, template, taken_until)
+		"an unknown outcome that was a refusal": `insert into campaigns (ulid, company_id, name, sender, template,
+			taken_until)
 			select gen_random_uuid(), $1, 'x', 'DEMO', 'x', now() - interval '1 hour' from generate_series(1, $2)`,
 		"no recipients left": `with stuck as (insert into campaigns (ulid, company_id, name, sender, template, taken_until)
-				select gen_random_uuid(), $1, 'x', 'DEMO', 'x', now() - interval '1 hour' from generate_series(1, $2) returning ulid)
+				select gen_random_uuid(), $1, 'x', 'DEMO', 'x', now() - interval '1 hour' from generate_series(1, $2)
+					returning ulid)
 			insert into batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, awaited)
 				select ulid, $1, (select min(id) from users), 'template', 'DEMO', 1, 1, 1000 from stuck`,
 	} {

@@ -29,7 +29,9 @@ func newClient(w *world) *client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, "en", "192.0.2.1"}
+	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}, "en", "192.0.2.1"}
 }
 
 // answer is a response, completely read.

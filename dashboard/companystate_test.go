@@ -10,7 +10,8 @@ func TestCompanyPageFollowsTheState(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("alice", "ACME", 0)
 	words, _ := w.d.words.ByTag("en")
-	texts := []string{"company.approval.text", "company.approved.text", "company.verification.text", "company.verified.text", "company.verified.waits"}
+	texts := []string{"company.approval.text", "company.approved.text", "company.verification.text",
+		"company.verified.text", "company.verified.waits"}
 	for _, state := range []struct {
 		approved, verified bool
 		says               string

@@ -12,8 +12,10 @@ func TestTextSizeOnPage(t *testing.T) {
 	c, _, _ := w.customer("aline", "ISOKO", 10)
 	c.wants(c.post("/messages/new", "do", "check", "message", "a\r\nb", "sender", "ISOKO"), http.StatusOK, "3 / 600")
 	preview := `<p class="from">ISOKO</p>
-      <p class="bubble" dir="auto">` + strings.Repeat("x", 153) + `<span class="cut" aria-hidden="true"></span>xxxxxxxx</p>`
-	c.wants(c.post("/messages/new", "do", "check", "message", strings.Repeat("x", 161), "sender", "ISOKO"), http.StatusOK, preview)
+      <p class="bubble" dir="auto">` + strings.Repeat("x", 153) +
+		`<span class="cut" aria-hidden="true"></span>xxxxxxxx</p>`
+	c.wants(c.post("/messages/new", "do", "check", "message", strings.Repeat("x", 161), "sender", "ISOKO"), http.StatusOK,
+		preview)
 
 	// One button replaces characters that have a GSM-7 look-alike; the rest of the form stays.
 	button := `value="replace"`

@@ -57,14 +57,15 @@ type Options struct {
 	AdminTOTP      bool          // the administrator scope requires the second factor instead of the password
 	Plan           *sms.Plan     // valid numbers
 	TestSender     string
-	TestQuota      int          // test segments an account
-	AtOnce         int          // concurrent requests at the database; 8 if 0
-	AtOnceOfOne    int          // of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
-	Refund         setup.Refund // which failed messages are refunded
-	Replacements   int          // how often a verified test number may be replaced
-	SMPP           bool         // customers can bind by SMPP: there are pages about it
-	Log            *slog.Logger
-	Metrics        prometheus.Registerer // nil: not registered
+	TestQuota      int // test segments an account
+	AtOnce         int // concurrent requests at the database; 8 if 0
+	// of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
+	AtOnceOfOne  int
+	Refund       setup.Refund // which failed messages are refunded
+	Replacements int          // how often a verified test number may be replaced
+	SMPP         bool         // customers can bind by SMPP: there are pages about it
+	Log          *slog.Logger
+	Metrics      prometheus.Registerer // nil: not registered
 }
 
 // Deps are the packages that the dashboard calls.
@@ -141,8 +142,10 @@ func New(deps Deps, opts Options) (*Dashboard, error) {
 		opts.SessionIdle = 12 * time.Hour
 	}
 	opts.PublicURL, opts.DocsURL = strings.TrimRight(opts.PublicURL, "/"), strings.TrimRight(opts.DocsURL, "/")
-	d := &Dashboard{opts: opts, log: opts.Log, deps: deps, operations: operations.Deps{Pool: deps.Pool, Many: deps.Many, People: deps.People, SignIn: deps.SignIn,
-		Companies: deps.Companies, Keys: deps.Keys, Senders: deps.Senders, TestNumbers: deps.TestNumbers, Webhooks: deps.Webhooks, Handsets: deps.Handsets}}
+	d := &Dashboard{opts: opts, log: opts.Log, deps: deps, operations: operations.Deps{Pool: deps.Pool, Many: deps.Many,
+		People: deps.People, SignIn: deps.SignIn,
+		Companies: deps.Companies, Keys: deps.Keys, Senders: deps.Senders, TestNumbers: deps.TestNumbers,
+		Webhooks: deps.Webhooks, Handsets: deps.Handsets}}
 	var err error
 	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
@@ -150,10 +153,14 @@ func New(deps Deps, opts Options) (*Dashboard, error) {
 	if d.assets, err = allAssets(); err != nil {
 		return nil, fmt.Errorf("reading the assets: %w", err)
 	}
-	if d.site, err = web.New(web.Options{DocsURL: opts.DocsURL, CreditsNotice: opts.CreditsNotice, TrustedProxies: opts.TrustedProxies, SecureCookies: opts.SecureCookies,
-		SessionIdle: opts.SessionIdle, SMPP: opts.SMPP, AtOnce: opts.AtOnce, AtOnceOfOne: opts.AtOnceOfOne, Words: d.words, Log: opts.Log, Metrics: opts.Metrics,
-		Uploads:   map[string]web.Upload{"POST /campaigns": sending.CampaignUpload, "POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
-		Missing:   []error{accounts.ErrNotFound, messages.ErrNotFound, webhooks.ErrNotFound, campaigns.ErrNotFound, exports.ErrNotFound, verifications.ErrNotFound},
+	if d.site, err = web.New(web.Options{DocsURL: opts.DocsURL, CreditsNotice: opts.CreditsNotice,
+		TrustedProxies: opts.TrustedProxies, SecureCookies: opts.SecureCookies,
+		SessionIdle: opts.SessionIdle, SMPP: opts.SMPP, AtOnce: opts.AtOnce, AtOnceOfOne: opts.AtOnceOfOne, Words: d.words,
+		Log: opts.Log, Metrics: opts.Metrics,
+		Uploads: map[string]web.Upload{"POST /campaigns": sending.CampaignUpload,
+			"POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
+		Missing: []error{accounts.ErrNotFound, messages.ErrNotFound, webhooks.ErrNotFound, campaigns.ErrNotFound,
+			exports.ErrNotFound, verifications.ErrNotFound},
 		Templates: pages, Nav: d.nav, Sessions: deps.Sessions, Balance: deps.Ledger.Balance}); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ import (
 func (w *world) document(company int64) {
 	w.t.Helper()
 	w.exec(`insert into company_facts (company_id, document, document_name, document_type, document_size, document_at)
-		values ($1, convert_to(repeat('0123456789abcdef', $2 / 16), 'UTF8'), 'rc.pdf', 'application/pdf', $2, now())`, company, accounts.MaxDocument)
+		values ($1, convert_to(repeat('0123456789abcdef', $2 / 16), 'UTF8'), 'rc.pdf', 'application/pdf', $2, now())`,
+		company, accounts.MaxDocument)
 }
 
 // begin requests a page and reads only the first line of the response.
@@ -36,7 +37,8 @@ func (c *client) begin(path string) (conn net.Conn, line string) {
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(4096)
-	_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: %s\r\nCookie: intumwa-session=%s\r\n\r\n", path, address.Host, c.address, c.cookie("intumwa-session"))
+	_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: %s\r\nCookie: intumwa-session=%s\r\n\r\n",
+		path, address.Host, c.address, c.cookie("intumwa-session"))
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	if line, err = bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil {
 		c.t.Fatal(err)
@@ -73,7 +75,8 @@ func TestSlowReaders(t *testing.T) {
 	w.document(company.ID)
 	a := other.get("/company/document")
 	other.wants(a, http.StatusOK)
-	if len(a.body) != accounts.MaxDocument || a.Header.Get("Content-Type") != "application/pdf" || strings.Count(a.body, "0123456789abcdef") != accounts.MaxDocument/16 {
+	if len(a.body) != accounts.MaxDocument || a.Header.Get("Content-Type") != "application/pdf" ||
+		strings.Count(a.body, "0123456789abcdef") != accounts.MaxDocument/16 {
 		t.Errorf("%d bytes, %v", len(a.body), a.Header)
 	}
 	other.wants(other.get("/statement.csv"), http.StatusOK)
@@ -118,8 +121,8 @@ func TestDownloadsEnd(t *testing.T) {
 	<-done
 }
 
-// TestDownloadsWaitWithoutTurn: a download that waits for others of its company holds no turn at the database, which all
-// pages need.
+// TestDownloadsWaitWithoutTurn: a download that waits for others of its company holds no turn at the database, which
+// all pages need.
 func TestDownloadsWaitWithoutTurn(t *testing.T) {
 	w := newWorld(t, func(_ *Deps, o *Options) { o.AtOnce = 1 })
 	c, _, company := w.customer("aline", "ISOKO", 0)

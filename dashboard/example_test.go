@@ -74,7 +74,8 @@ func TestNewKeyRuns(t *testing.T) {
 		return keyText.FindString(page.body), page
 	}
 	english, _ := w.d.words.ByTag("en")
-	if _, page := makeKey(); strings.Contains(page.body, "curl") || !strings.Contains(page.body, english.T("keys.try.company")) {
+	if _, page := makeKey(); strings.Contains(page.body, "curl") ||
+		!strings.Contains(page.body, english.T("keys.try.company")) {
 		t.Error("there is a command without a company")
 	}
 
@@ -87,7 +88,8 @@ func TestNewKeyRuns(t *testing.T) {
 		command := html.UnescapeString(commandOnPage.FindStringSubmatch(page.body)[1])
 		args := shellArguments(t, command)
 		body := `{"phone_number":"` + number + `","sender":"INTUMWATEST","message":"` + english.T("first.example") + `"}`
-		want := []string{"-X", "POST", "https://api.example.com/v1/sms", "-H", "Authorization: Bearer " + key, "-H", "Content-Type: application/json",
+		want := []string{"-X", "POST", "https://api.example.com/v1/sms", "-H", "Authorization: Bearer " + key, "-H",
+			"Content-Type: application/json",
 			"-H", "Accept: application/json", "-d", body}
 		if strings.Join(args, "\n") != strings.Join(want, "\n") {
 			t.Errorf("the command has the arguments %q, want %q", args, want)
@@ -105,7 +107,8 @@ func TestNewKeyRuns(t *testing.T) {
 		w.api.set(http.StatusServiceUnavailable, `{"message":"Service unavailable."}`)
 		page = run(page)
 		page.body = html.UnescapeString(page.body)
-		c.wants(page, http.StatusOK, "HTTP 503", `"message": "Service unavailable."`, key, command) // indented, and the command stays
+		// indented, and the command stays
+		c.wants(page, http.StatusOK, "HTTP 503", `"message": "Service unavailable."`, key, command)
 		w.api.set(http.StatusOK, acceptedAnswer)
 		double := page
 		c.wants(run(page), http.StatusOK, english.T("keys.run.follow"), "HTTP 200", "&#34;remaining_items&#34;: 4")
@@ -116,11 +119,14 @@ func TestNewKeyRuns(t *testing.T) {
 		}
 		for i, r := range requests {
 			h := r.Header
-			if r.Method != http.MethodPost || r.URL.Path != "/v1/sms" || r.body != body || h.Get("Authorization") != "Bearer "+key ||
-				h.Get("Content-Type") != "application/json" || h.Get("Accept") != "application/json" || h.Get("X-Forwarded-For") != "192.0.2.1" {
+			if r.Method != http.MethodPost || r.URL.Path != "/v1/sms" || r.body != body || h.Get("Authorization") != "Bearer "+
+				key ||
+				h.Get("Content-Type") != "application/json" || h.Get("Accept") != "application/json" ||
+				h.Get("X-Forwarded-For") != "192.0.2.1" {
 				t.Errorf("request %d: %s %s %v %s", i, r.Method, r.URL, h, r.body)
 			}
-			if same := h.Get("Idempotency-Key") == requests[0].Header.Get("Idempotency-Key"); same != (i < 3) || h.Get("Idempotency-Key") == "" {
+			if same := h.Get("Idempotency-Key") == requests[0].Header.Get("Idempotency-Key"); same != (i < 3) ||
+				h.Get("Idempotency-Key") == "" {
 				t.Errorf("request %d has the idempotency key of the first: %v", i, same)
 			}
 		}
@@ -144,7 +150,8 @@ func TestInventedKeys(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.owner()
 	for i := range 40 {
-		for _, key := range []string{fmt.Sprintf("%d|%s", i, strings.Repeat("x", 4000)), fmt.Sprintf("\x00%d", i), fmt.Sprintf("%d\xff", i)} {
+		for _, key := range []string{fmt.Sprintf("%d|%s", i, strings.Repeat("x", 4000)), fmt.Sprintf("\x00%d", i),
+			fmt.Sprintf("%d\xff", i)} {
 			c.wants(c.post("/keys/run", "made", key, "number", "+25701000001"), http.StatusSeeOther)
 		}
 	}

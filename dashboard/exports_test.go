@@ -20,11 +20,14 @@ func TestExports(t *testing.T) {
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	now := postgres.Now().In(texts.Bujumbura)
 	month := now.Format("2006-01")
-	w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status)
-		select gen_random_uuid(), $1, 1, '+25779' || lpad(n::text, 6, '0'), 'ISOKO', '=text ' || n, 0, 1, false, $2, 'leo', 1 from generate_series(1, 3000) n`, company.ID, now)
+	w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+		created_at, carrier, status)
+		select gen_random_uuid(), $1, 1, '+25779' || lpad(n::text, 6, '0'), 'ISOKO', '=text ' || n, 0, 1, false, $2, 'leo', 1
+			from generate_series(1, 3000) n`, company.ID, now)
 
 	c.wants(c.get("/messages"), http.StatusOK, `href="/messages/exports"`)
-	c.wants(c.get("/messages/exports"), http.StatusOK, fmt.Sprintf(`<option value="%s"`, month), fmt.Sprintf(`<option value="%s"`, now.AddDate(0, 0, 1-now.Day()).AddDate(0, -24, 0).Format("2006-01")))
+	c.wants(c.get("/messages/exports"), http.StatusOK, fmt.Sprintf(`<option value="%s"`, month),
+		fmt.Sprintf(`<option value="%s"`, now.AddDate(0, 0, 1-now.Day()).AddDate(0, -24, 0).Format("2006-01")))
 	for _, wrong := range []string{"", "2026", "x", "1999-12", now.AddDate(0, 0, 40).Format("2006-01")} {
 		c.wants(c.post("/messages/exports", "month", wrong), http.StatusUnprocessableEntity)
 	}
@@ -42,7 +45,8 @@ func TestExports(t *testing.T) {
 		t.Errorf("%d rows", got)
 	}
 	tag, size := all.Header.Get("ETag"), len(all.body)
-	if tag == "" || all.Header.Get("Content-Length") != fmt.Sprint(size) || all.Header.Get("Accept-Ranges") != "bytes" || !strings.Contains(all.Header.Get("Content-Disposition"), month+".csv") {
+	if tag == "" || all.Header.Get("Content-Length") != fmt.Sprint(size) || all.Header.Get("Accept-Ranges") != "bytes" ||
+		!strings.Contains(all.Header.Get("Content-Disposition"), month+".csv") {
 		t.Errorf("the file's head: %v", all.Header)
 	}
 	for _, from := range []int{0, 1, 262143, 262144, size - 1} {
@@ -51,15 +55,18 @@ func TestExports(t *testing.T) {
 			t.Errorf("from %d: %d, %d bytes", from, part.StatusCode, len(part.body))
 		}
 	}
-	for name, headers := range map[string][]string{"another file's": {"Range", "bytes=5-", "If-Range", `"0-0"`}, "several": {"Range", "bytes=0-0,5-5"}} {
+	for name, headers := range map[string][]string{"another file's": {"Range", "bytes=5-", "If-Range", `"0-0"`},
+		"several": {"Range", "bytes=0-0,5-5"}} {
 		if a := c.do(http.MethodGet, path, nil, headers...); a.StatusCode != http.StatusOK || a.body != all.body {
 			t.Errorf("%s: %d, %d bytes", name, a.StatusCode, len(a.body))
 		}
 	}
-	if a := c.do(http.MethodGet, path, nil, "Range", fmt.Sprintf("bytes=%d-", size)); a.StatusCode != http.StatusRequestedRangeNotSatisfiable {
+	if a := c.do(http.MethodGet, path, nil, "Range",
+		fmt.Sprintf("bytes=%d-", size)); a.StatusCode != http.StatusRequestedRangeNotSatisfiable {
 		t.Errorf("behind the end: %d", a.StatusCode)
 	}
-	if a := c.do(http.MethodHead, path, nil); a.StatusCode != http.StatusOK || a.body != "" || a.Header.Get("Content-Length") != fmt.Sprint(size) {
+	if a := c.do(http.MethodHead, path, nil); a.StatusCode != http.StatusOK || a.body != "" ||
+		a.Header.Get("Content-Length") != fmt.Sprint(size) {
 		t.Errorf("HEAD: %d, %d bytes, %v", a.StatusCode, len(a.body), a.Header)
 	}
 	if a := c.do(http.MethodGet, path, nil, "If-None-Match", tag); a.StatusCode != http.StatusNotModified {
@@ -84,7 +91,8 @@ func TestAdminExports(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	now := postgres.Now().In(texts.Bujumbura)
-	w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status)
+	w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+		created_at, carrier, status)
 		values (gen_random_uuid(), $1, 1, '+25779123456', 'ISOKO', 'a secret', 0, 1, false, $2, 'leo', 1)`, company.ID, now)
 	root := newClient(w)
 	root.inside("root@example.com")
@@ -98,7 +106,8 @@ func TestAdminExports(t *testing.T) {
 		w.export()
 	}
 	files := regexp.MustCompile(`/exports/(\d+)/messages\.csv`)
-	own, admins := files.FindAllString(c.get("/messages/exports").body, -1), files.FindAllString(root.get(page+"/exports").body, -1)
+	own, admins := files.FindAllString(c.get("/messages/exports").body, -1),
+		files.FindAllString(root.get(page+"/exports").body, -1)
 	if len(own) != 1 || len(admins) != 1 || own[0] == admins[0] {
 		t.Fatalf("the company sees %v, the administrator %v", own, admins)
 	}

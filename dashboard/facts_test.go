@@ -30,12 +30,15 @@ func TestFacts(t *testing.T) {
 	}
 	old := factsVersion.FindStringSubmatch(admin.get("/admin").body)
 
-	c.wants(c.post("/company/facts", "nif", "12", "trade_register", "none", "address", "", "phone", "22 21", "contact", "Aline\u202e"), http.StatusUnprocessableEntity,
+	c.wants(c.post("/company/facts", "nif", "12", "trade_register", "none", "address", "", "phone", "22 21", "contact",
+		"Aline\u202e"), http.StatusUnprocessableEntity,
 		"6 to 20 letters and digits", "at least one digit", "8 to 15 digits", "1 to 200 ordinary", `value="22 21"`)
-	facts := []string{"nif", "4000 123 456", "trade_register", "RC 12345/21", "address", "Rohero,\r\nBujumbura", "phone", "+257 22 21 00 00", "contact", "Éric N."}
+	facts := []string{"nif", "4000 123 456", "trade_register", "RC 12345/21", "address", "Rohero,\r\nBujumbura", "phone",
+		"+257 22 21 00 00", "contact", "Éric N."}
 	c.wants(c.post("/company/facts", facts...), http.StatusSeeOther)
 	c.wants(c.get("/company"), http.StatusOK, "4000123456", "Rohero, Bujumbura")
-	if page := c.get("/company").body; strings.Contains(page, "nothing for you to do") || !strings.Contains(page, "Details are missing") {
+	if page := c.get("/company").body; strings.Contains(page, "nothing for you to do") ||
+		!strings.Contains(page, "Details are missing") {
 		t.Error("a document is missing, and there is nothing to do")
 	}
 	w.exec(`insert into api_tokens (user_id, name, secret_hash) select id, 'Till', sha256('x') from users`)
@@ -51,15 +54,18 @@ func TestFacts(t *testing.T) {
 	}
 
 	page := admin.get(web.CompanyPath(company.ID))
-	admin.wants(page, http.StatusOK, "4000123456", "RC 12345/21", "Rohero, Bujumbura", "&#43;257 22 21 00 00", "Éric N.", "certificate.pdf")
+	admin.wants(page, http.StatusOK, "4000123456", "RC 12345/21", "Rohero, Bujumbura", "&#43;257 22 21 00 00", "Éric N.",
+		"certificate.pdf")
 	admin.wants(admin.get("/admin"), http.StatusOK, "Complete")
 	for _, version := range []string{"", old[1]} { // of an older page
 		admin.wants(admin.post(web.CompanyPath(company.ID)+"/approve", "facts", version), http.StatusSeeOther)
 		admin.wants(admin.get(web.CompanyPath(company.ID)), http.StatusOK, "the company has changed its details")
 	}
-	admin.wants(admin.post(web.CompanyPath(company.ID)+"/approve", "facts", factsVersion.FindStringSubmatch(page.body)[1]), http.StatusSeeOther)
+	admin.wants(admin.post(web.CompanyPath(company.ID)+"/approve", "facts", factsVersion.FindStringSubmatch(page.body)[1]),
+		http.StatusSeeOther)
 	c.wants(c.post("/company/facts", facts...), http.StatusUnprocessableEntity, "approved with these details")
-	c.wants(c.uploadAs("/company/document", nil, "other.pdf", aCertificate), http.StatusUnprocessableEntity, "approved with these details")
+	c.wants(c.uploadAs("/company/document", nil, "other.pdf", aCertificate), http.StatusUnprocessableEntity,
+		"approved with these details")
 	if got := strings.Join(w.acts(company.ID), " "); got != "company.facts company.document company.set" {
 		t.Errorf("recorded: %s", got)
 	}
@@ -86,7 +92,8 @@ func TestDocument(t *testing.T) {
 	} {
 		c.wants(c.uploadAs("/company/document", nil, try.name, try.file), http.StatusUnprocessableEntity, try.text)
 	}
-	c.wants(c.uploadAs("/company/document", url.Values{"x": {strings.Repeat("x", web.MaxForm)}}, "certificate.pdf", aCertificate+strings.Repeat("x", accounts.MaxDocument)), http.StatusRequestEntityTooLarge)
+	c.wants(c.uploadAs("/company/document", url.Values{"x": {strings.Repeat("x", web.MaxForm)}}, "certificate.pdf",
+		aCertificate+strings.Repeat("x", accounts.MaxDocument)), http.StatusRequestEntityTooLarge)
 	c.wants(c.get("/company/document"), http.StatusNotFound)
 	admin.wants(admin.get(path), http.StatusNotFound)
 
@@ -98,8 +105,10 @@ func TestDocument(t *testing.T) {
 		if a.body != full {
 			t.Errorf("another file of %d bytes", len(a.body))
 		}
-		for name, want := range map[string]string{"Content-Type": "application/pdf", "Content-Disposition": `attachment; filename="intumwa-1.pdf"`,
-			"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+		for name, want := range map[string]string{"Content-Type": "application/pdf",
+			"Content-Disposition":     `attachment; filename="intumwa-1.pdf"`,
+			"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff",
+			"Cache-Control": "no-store"} {
 			if got := a.Header.Get(name); got != want {
 				t.Errorf("%s: %s", name, got)
 			}
@@ -117,7 +126,8 @@ func TestDocument(t *testing.T) {
 	c.wants(c.get("/company"), http.StatusOK, "(deleted after our check)")
 	c.wants(c.uploadAs("/company/document", nil, "new.pdf", aCertificate), http.StatusSeeOther)
 	c.wants(c.uploadAs("/company/document", nil, "new.pdf", aCertificate), http.StatusTooManyRequests, "Too many changes")
-	if got := strings.Join(w.acts(company.ID), " "); got != "company.document company.document company.document_delete company.document" {
+	if got := strings.Join(w.acts(company.ID), " "); got != "company.document company.document company.document_delete "+
+		"company.document" {
 		t.Errorf("recorded: %s", got)
 	}
 }
@@ -133,7 +143,8 @@ func TestSenderWarnings(t *testing.T) {
 	admin := newClient(w)
 	admin.inside("root@example.com")
 	for _, path := range []string{"/admin/senders", web.CompanyPath(company.ID)} {
-		admin.wants(admin.get(path), http.StatusOK, "Looks like Lumicash, a wallet", "Also approved for: bob", "Receipts of payments")
+		admin.wants(admin.get(path), http.StatusOK, "Looks like Lumicash, a wallet", "Also approved for: bob",
+			"Receipts of payments")
 	}
 	w.exec(`update senders set name = 'Isoko' where name = 'Lum1Cash'`)
 	for _, path := range []string{"/admin/senders", web.CompanyPath(company.ID)} {

@@ -42,14 +42,19 @@ func TestCampaignTexts(t *testing.T) {
 	} {
 		c.wants(c.send("/campaigns", "DEMO", template, []byte(file)), http.StatusUnprocessableEntity, want)
 	}
-	c.wants(c.send("/campaigns", "DEMO", "{{nom}}", []byte("phone;nom;Nom;nom\n79000001;A;B;C\n")), http.StatusUnprocessableEntity, "Several columns are named “nom”.")
-	a := c.send("/campaigns", "DEMO", "{{nom}}", []byte("phone;nom\n79000001;{{prénom}}\n79000002;#N/A\n79000003;#NOM?\n79000004;Aline\n"))
+	c.wants(c.send("/campaigns", "DEMO", "{{nom}}", []byte("phone;nom;Nom;nom\n79000001;A;B;C\n")),
+		http.StatusUnprocessableEntity, "Several columns are named “nom”.")
+	a := c.send("/campaigns", "DEMO", "{{nom}}",
+		[]byte("phone;nom\n79000001;{{prénom}}\n79000002;#N/A\n79000003;#NOM?\n79000004;Aline\n"))
 	c.wants(a, http.StatusSeeOther)
-	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "A cell contains braces that would be sent as they are: “{{prénom}}”", "A formula gives the error #N/A instead", "#NOM?", "3 lines have errors")
+	c.wants(c.get(a.Header.Get("Location")), http.StatusOK,
+		"A cell contains braces that would be sent as they are: “{{prénom}}”", "A formula gives the error #N/A instead",
+		"#NOM?", "3 lines have errors")
 	w.counts(0, `select count(*) from messages`)
 }
 
-// TestCampaignBlanks: the page warns of messages with an empty cell, counts them, and lets the user send or remove them.
+// TestCampaignBlanks: the page warns of messages with an empty cell, counts them, and lets the user send or remove
+// them.
 func TestCampaignBlanks(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _ := w.merchant("aline", 100)
@@ -66,8 +71,10 @@ func TestCampaignBlanks(t *testing.T) {
 		t.Error("a cell that the text does not use counts")
 	}
 	path := draft("Bonjour {{prénom}}, {{ville}}")
-	c.wants(c.get(path), http.StatusOK, "2 messages have an empty cell", "prénom, ville", "Bonjour ,", "Ready to send", "Send 3 messages")
-	c.wants(c.get(path+"/lines.csv"), http.StatusOK, "3,25779000002,Empty cell: prénom\r\n4,25779000003,\"Empty cell: prénom, ville\"\r\n")
+	c.wants(c.get(path), http.StatusOK, "2 messages have an empty cell", "prénom, ville", "Bonjour ,", "Ready to send",
+		"Send 3 messages")
+	c.wants(c.get(path+"/lines.csv"), http.StatusOK, "3,25779000002,Empty cell: prénom\r\n4,25779000003,\"Empty cell: "+
+		"prénom, ville\"\r\n")
 	c.wants(c.post(path+"/without", "what", "blank"), http.StatusSeeOther)
 	if a := c.get(path); strings.Contains(a.body, "empty cell") || !strings.Contains(a.body, "Send 1 message") {
 		t.Errorf("without them:\n%s", a.body)
@@ -80,9 +87,12 @@ func TestCampaignBlanks(t *testing.T) {
 func TestCampaignNumbers(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _ := w.merchant("aline", 100)
-	a := c.send("/campaigns", "DEMO", "Bonjour", []byte("phone;nom\n\u202a+257 79 00 00 01\u202c;A\n79\u00a000\u00a000\u00a002;B\n'79000003;C\n\"=\"\"79000004\"\"\";D\n79.00.00.05;E\n7900000.0;F\n2,5779E+10;G\n79000001 / 79000002;H\n;I\n079000006;J\n"))
+	a := c.send("/campaigns", "DEMO", "Bonjour", []byte("phone;nom\n\u202a+257 79 00 00 "+
+		"01\u202c;A\n79\u00a000\u00a000\u00a002;B\n'79000003;C\n\"=\"\"79000004\"\"\";D\n79.00.00.05;E\n7900000.0;F\n2,5779E+10;G\n79000001 / 79000002;H\n;I\n079000006;J\n"))
 	c.wants(a, http.StatusSeeOther)
-	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "5 lines have errors", "&#43;25779000001", "&#43;25779000005", "is a decimal number", "the spreadsheet has shortened this number", "has more than one number", "The phone number is missing.", "has a 0 too many")
+	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "5 lines have errors", "&#43;25779000001", "&#43;25779000005",
+		"is a decimal number", "the spreadsheet has shortened this number", "has more than one number",
+		"The phone number is missing.", "has a 0 too many")
 }
 
 // TestCampaignFiles: the page says how it read a file, and previews its accents.
@@ -101,7 +111,8 @@ func TestCampaignFiles(t *testing.T) {
 	}
 	a := c.send("/campaigns", "DEMO", "Bonjour {{Nom}}", []byte(old))
 	c.wants(a, http.StatusSeeOther)
-	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "read as MacRoman", "Bonjour Hélène", "Bonjour Zoé", "Bonjour Éric", "Bonjour Jean", "Contact", "?again=1")
+	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "read as MacRoman", "Bonjour Hélène", "Bonjour Zoé",
+		"Bonjour Éric", "Bonjour Jean", "Contact", "?again=1")
 	c.wants(c.get("/campaigns?again=1"), http.StatusOK, "<details open>", "CP850")
 
 	mixed := "sep=;\nphone;nom\n" + strings.Repeat("79000001;Hélène\n", 39) + "79000002;H\xe9l\xe8ne\n\x1a"
@@ -119,15 +130,18 @@ func TestCampaignFiles(t *testing.T) {
 	}
 	a = upload("phone;nom\n79000001;\x8eric\n", url.Values{"encoding": {"CP850"}})
 	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "Bonjour Äric", "CP850")
-	c.wants(upload("phone;nom\n79000001;A\n", url.Values{"encoding": {"EBCDIC"}}), http.StatusUnprocessableEntity, "Choose one of the encodings.")
+	c.wants(upload("phone;nom\n79000001;A\n", url.Values{"encoding": {"EBCDIC"}}), http.StatusUnprocessableEntity,
+		"Choose one of the encodings.")
 
 	// The column of the numbers.
 	const two = "nom;Contact 1;Contact 2\nAline;79000001;79000002\n"
-	c.wants(upload(two, url.Values{}), http.StatusUnprocessableEntity, "Both “Contact 1” and “Contact 2” have phone numbers.", "<details open>")
+	c.wants(upload(two, url.Values{}), http.StatusUnprocessableEntity,
+		"Both “Contact 1” and “Contact 2” have phone numbers.", "<details open>")
 	a = upload(two, url.Values{"numbers": {"contact 2"}})
 	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "&#43;25779000002", "Contact 2")
 	c.wants(upload(two, url.Values{"numbers": {"mobile"}}), http.StatusUnprocessableEntity, "No column is named “mobile”.")
-	c.wants(upload("nom;ville\nAline;Gitega\n", url.Values{}), http.StatusUnprocessableEntity, "No column has phone numbers of Burundi.")
+	c.wants(upload("nom;ville\nAline;Gitega\n", url.Values{}), http.StatusUnprocessableEntity,
+		"No column has phone numbers of Burundi.")
 	for file, want := range map[string]string{
 		"numéro;nom;portable\n1;Aline;79000001\n2;Éric;79000002\n":            "&#43;25779000002", // the lines are numbered
 		"nom;A joindre au\nAline;pas de numéro\nÉric;79 00 00 02\n":           "&#43;25779000002",
@@ -141,7 +155,8 @@ func TestCampaignFiles(t *testing.T) {
 
 	// A workbook.
 	book := string(newBook(t, func(f *excelize.File) {
-		for cell, value := range map[string]any{"A1": "Téléphone", "B1": "nom", "A2": 25779000001, "B2": "Éric", "A3": 79000002.5, "B3": "Zoé", "A4": 79000003, "B4": "Ange"} {
+		for cell, value := range map[string]any{"A1": "Téléphone", "B1": "nom", "A2": 25779000001, "B2": "Éric",
+			"A3": 79000002.5, "B3": "Zoé", "A4": 79000003, "B4": "Ange"} {
 			_ = f.SetCellValue("Sheet1", cell, value)
 		}
 		id, _ := f.NewStyle(&excelize.Style{NumFmt: 11})
@@ -149,7 +164,8 @@ func TestCampaignFiles(t *testing.T) {
 	}))
 	a = upload(book, url.Values{})
 	c.wants(a, http.StatusSeeOther)
-	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "&#43;25779000001", "Bonjour Éric", "&#43;25779000003", "is a decimal number", "Sheet1", "Téléphone")
+	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "&#43;25779000001", "Bonjour Éric", "&#43;25779000003",
+		"is a decimal number", "Sheet1", "Téléphone")
 	c.wants(upload(book[:len(book)/2], url.Values{}), http.StatusUnprocessableEntity, "This file is damaged.")
 }
 

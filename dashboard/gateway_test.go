@@ -30,19 +30,25 @@ const testSender = "INTUMWATEST"
 func (w *world) sends(deps *Deps, options *Options) {
 	w.t.Helper()
 	client, prefix := testenv.Redis(w.t)
-	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6"}}, {Carrier: "leo", Prefixes: []string{"7"}}})
+	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6"}},
+		{Carrier: "leo", Prefixes: []string{"7"}}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	store := messages.New(w.pool)
-	deps.Intake = intake.New(w.pool, w.holders, w.testNumbers, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
-		Verifications: verifications.New(w.pool, []byte("key")), Events: w.hooks.Enqueue,
-		Repeats:          throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Key: []byte("key"), Timeout: 5 * time.Second}),
-		VerificationRate: throttle.New(client, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
+	deps.Intake = intake.New(w.pool, w.holders, w.testNumbers, store, queue.New(client, queue.Options{Prefix: prefix}),
+		routes, intake.Options{TestSender: testSender, TestQuota: 5,
+			Verifications: verifications.New(w.pool, []byte("key")), Events: w.hooks.Enqueue,
+			Repeats: throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Key: []byte("key"),
+				Timeout: 5 * time.Second}),
+			VerificationRate: throttle.New(client, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000,
+				Window: time.Hour, Timeout: 5 * time.Second})})
 	deps.Verifications = verifications.New(w.pool, []byte("key"))
-	deps.Messages, deps.Lookup, deps.Statistics, deps.Handsets = store, lookup.New(w.pool), statistics.New(w.pool), handsets.New(w.pool)
+	deps.Messages, deps.Lookup, deps.Statistics, deps.Handsets = store, lookup.New(w.pool), statistics.New(w.pool),
+		handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
-	deps.Campaigns = campaigns.New(campaigns.Deps{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: deps.Ledger, Intake: deps.Intake, Plan: options.Plan, Log: options.Log})
+	deps.Campaigns = campaigns.New(campaigns.Deps{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: deps.Ledger,
+		Intake: deps.Intake, Plan: options.Plan, Log: options.Log})
 	if deps.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {
 		w.t.Fatal(err)
 	}
@@ -112,8 +118,10 @@ func (w *world) count(query string, args ...any) (n int) {
 func (w *world) accept(company, user int64, number sms.Number, carrier string) ulid.ULID {
 	w.t.Helper()
 	approved := w.count(`select count(*) from companies where id = $1 and approved`, company) == 1
-	m := &messages.Message{ULID: ulid.Make(), CompanyID: company, UserID: user, Number: number, Sender: "ISOKO", Body: "Amahoro <b>", Encoding: sms.GSM7,
-		Segments: 1, Carrier: carrier, Validity: time.Hour, Test: !approved} // without an approval only a test message is allowed
+	m := &messages.Message{ULID: ulid.Make(), CompanyID: company, UserID: user, Number: number, Sender: "ISOKO",
+		Body: "Amahoro <b>", Encoding: sms.GSM7,
+		// without an approval only a test message is allowed
+		Segments: 1, Carrier: carrier, Validity: time.Hour, Test: !approved}
 	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
 		_, err := messages.New(w.pool).Insert(w.t.Context(), tx, []*messages.Message{m})
 		return err

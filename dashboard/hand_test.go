@@ -239,8 +239,8 @@ func (p *person) file(name, content string) string {
 	return path
 }
 
-// submit fills fields of a button's form, given as names and values, presses the button, and expects the text of a key on
-// the next page.
+// submit fills fields of a button's form, given as names and values, presses the button, and expects the text of a key
+// on the next page.
 func (p *person) submit(button, sees string, fields ...string) {
 	p.Helper()
 	p.filled(button, fields...)
@@ -313,7 +313,8 @@ func (p *person) source() (text string) {
 	return text
 }
 
-// look checks the open page at the person's own width and at one of the other kind, with axe when it is seen first. The long suites check each state of a page with axe, and at three widths.
+// look checks the open page at the person's own width and at one of the other kind, with axe when it is seen first. The
+// long suites check each state of a page with axe, and at three widths.
 func (p *person) look(name string) {
 	p.Helper()
 	var page struct {
@@ -351,7 +352,8 @@ func (p *person) judge(name string, axe bool, widths ...int64) {
 		Missing bool
 		Path    string
 	}
-	p.glance(`({Status: performance.getEntriesByType("navigation")[0].responseStatus, Size: document.documentElement.outerHTML.length,
+	p.glance(
+		`({Status: performance.getEntriesByType("navigation")[0].responseStatus, Size: document.documentElement.outerHTML.length,
 		Missing: document.documentElement.outerHTML.includes(`+quoted(texts.Missing)+`), Path: location.pathname})`, &page)
 	if page.Status >= 500 || page.Missing || page.Size > 100_000 {
 		p.Errorf("%s: status %d, %d characters, or texts are missing:\n%s", name, page.Status, page.Size, p.read())
@@ -361,7 +363,8 @@ func (p *person) judge(name string, axe bool, widths ...int64) {
 	for _, width := range widths {
 		p.size(width)
 		var found []string
-		p.do("judging "+name, chromedp.Evaluate(fmt.Sprintf(`(%s)(%d, %v, %s)`, judge, width, axe && width == own, quoted(p.lang.T("deliveries.filter"))), &found, awaited))
+		p.do("judging "+name, chromedp.Evaluate(fmt.Sprintf(`(%s)(%d, %v, %s)`, judge, width, axe && width == own,
+			quoted(p.lang.T("deliveries.filter"))), &found, awaited))
 		for _, problem := range found {
 			p.Errorf("%s at %d: %s", name, width, problem)
 		}

@@ -16,7 +16,8 @@ import (
 func (w *world) writes(company accounts.Company, from string, texts ...string) (ids []int64) {
 	w.t.Helper()
 	for i, text := range texts {
-		m := handsets.Message{CompanyID: company.ID, At: time.Now().Add(time.Duration(i+1-len(texts)) * time.Minute), Carrier: "leo", From: from, To: "8080", Parts: 1}
+		m := handsets.Message{CompanyID: company.ID, At: time.Now().Add(time.Duration(i+1-len(texts)) * time.Minute),
+			Carrier: "leo", From: from, To: "8080", Parts: 1}
 		if text != "" {
 			m.Body = &text
 		}
@@ -50,7 +51,8 @@ func TestReceivedPage(t *testing.T) {
 	first, second := pages[0], pages[1]
 	aline.wants(first, http.StatusOK, "Amakuru no. 29", "Not a text", "&lt;script&gt;", "Older", "/received.csv")
 	aline.wants(second, http.StatusOK, "Amakuru no. 0<", "Newest")
-	if strings.Contains(first.body, "Amakuru no. 3<") || strings.Contains(first.body, "<script>alert") || strings.Contains(second.body, "Amakuru no. 29") {
+	if strings.Contains(first.body, "Amakuru no. 3<") || strings.Contains(first.body, "<script>alert") ||
+		strings.Contains(second.body, "Amakuru no. 29") {
 		t.Errorf("the pages:\n%s\n%s", first.body, second.body)
 	}
 	found := aline.get("/received?number=61+00+00+02")
@@ -65,14 +67,17 @@ func TestReceivedPage(t *testing.T) {
 	aline.wants(aline.get("/received?from=tomorrow&number=%ff%00"), http.StatusUnprocessableEntity, "not a date")
 
 	file := aline.lines(aline.get("/received.csv"))
-	if len(file) != 33 || file[1][2] != "25761000002" || file[1][3] != "8080" || !strings.HasSuffix(file[1][5], "=1+1") || file[3][5] != "" {
+	if len(file) != 33 || file[1][2] != "25761000002" || file[1][3] != "8080" || !strings.HasSuffix(file[1][5], "=1+1") ||
+		file[3][5] != "" {
 		t.Errorf("the file has %d lines: %q", len(file), file)
 	}
 	if one := aline.lines(aline.get("/received.csv?number=79000001")); len(one) != 31 {
 		t.Errorf("the file of a number has %d lines", len(one))
 	}
-	for _, wrong := range []string{"/received.csv?number=12", "/opt-outs.csv?q=12", "/messages.csv?from=2026", "/statement.csv?to=tomorrow"} {
-		if a := aline.get(wrong); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, `class="error"`) {
+	for _, wrong := range []string{"/received.csv?number=12", "/opt-outs.csv?q=12", "/messages.csv?from=2026",
+		"/statement.csv?to=tomorrow"} {
+		if a := aline.get(wrong); a.StatusCode != http.StatusUnprocessableEntity ||
+			!strings.Contains(a.body, `class="error"`) {
 			t.Errorf("%s: %d, not the page with the error", wrong, a.StatusCode)
 		}
 	}
@@ -88,14 +93,17 @@ func TestOptOutsPage(t *testing.T) {
 	aline, user, alines := w.customer("aline", "ISOKO", 0)
 	bob, _, bobs := w.customer("bob", "BOBCO", 0)
 	store := handsets.New(w.pool)
-	if _, err := store.OptOut(t.Context(), sms.CompanyID(bobs.ID), []handsets.OptOut{{Number: "+25779000009", Source: handsets.ByHandset}}); err != nil {
+	if _, err := store.OptOut(t.Context(), sms.CompanyID(bobs.ID),
+		[]handsets.OptOut{{Number: "+25779000009", Source: handsets.ByHandset}}); err != nil {
 		t.Fatal(err)
 	}
 	aline.wants(aline.get("/opt-outs"), http.StatusOK, "No opt-outs yet")
 	for _, wrong := range []struct{ number, sender, text string }{
-		{"12", "", "not a Burundi"}, {"", "", "This field is required"}, {"79 00 00 01", "BOBCO", "Choose one of your sender IDs"}, {"79 00 00 01", "*", "Choose one of your sender IDs"},
+		{"12", "", "not a Burundi"}, {"", "", "This field is required"},
+		{"79 00 00 01", "BOBCO", "Choose one of your sender IDs"}, {"79 00 00 01", "*", "Choose one of your sender IDs"},
 	} {
-		aline.wants(aline.post("/opt-outs", "number", wrong.number, "sender", wrong.sender), http.StatusUnprocessableEntity, wrong.text)
+		aline.wants(aline.post("/opt-outs", "number", wrong.number, "sender", wrong.sender), http.StatusUnprocessableEntity,
+			wrong.text)
 	}
 	changes := func(a answer, flash string) {
 		t.Helper()
@@ -107,7 +115,8 @@ func TestOptOutsPage(t *testing.T) {
 	changes(aline.post("/opt-outs", "number", "79 00 00 01", "sender", ""), "The number is on the list")
 	changes(aline.post("/opt-outs", "number", "79 00 00 01", "sender", ""), "already on the list")
 	changes(aline.post("/opt-outs", "number", "79 00 00 01", "sender", "ISOKO"), "The number is on the list")
-	if _, err := store.OptOut(t.Context(), sms.CompanyID(alines.ID), []handsets.OptOut{{Number: "+25761000002", Sender: "ISOKO", Source: handsets.ByHandset}}); err != nil {
+	if _, err := store.OptOut(t.Context(), sms.CompanyID(alines.ID),
+		[]handsets.OptOut{{Number: "+25761000002", Sender: "ISOKO", Source: handsets.ByHandset}}); err != nil {
 		t.Fatal(err)
 	}
 	rows := func(path string, want ...string) {
@@ -124,7 +133,8 @@ func TestOptOutsPage(t *testing.T) {
 			t.Errorf("%s has other lines than the file:\n%s", path, a.body)
 		}
 	}
-	const all, ofSender, byHandset = "25779000001  Your company", "25779000001 ISOKO Your company", "25761000002 ISOKO The recipient"
+	const all, ofSender, byHandset = "25779000001  Your company", "25779000001 ISOKO Your company",
+		"25761000002 ISOKO The recipient"
 	rows("/opt-outs", byHandset, ofSender, all)
 	rows("/opt-outs?of=isoko", byHandset, ofSender)
 	rows("/opt-outs?of=%2A", all)
@@ -135,22 +145,27 @@ func TestOptOutsPage(t *testing.T) {
 
 	bob.wants(bob.post("/opt-outs/remove", "number", "+25779000001", "sender", "ISOKO"), http.StatusSeeOther)
 	rows("/opt-outs", byHandset, ofSender, all)
-	for _, wrong := range [][]string{{"number", "12", "sender", ""}, {"number", "+25779000001", "sender", "\xff"}, {"sender", ""}} {
+	for _, wrong := range [][]string{{"number", "12", "sender", ""}, {"number", "+25779000001", "sender", "\xff"},
+		{"sender", ""}} {
 		aline.wants(aline.post("/opt-outs/remove", wrong...), http.StatusNotFound)
 	}
 	changes(aline.post("/opt-outs/remove", "number", "+25779000001", "sender", ""), "The number is off the list")
 	changes(aline.post("/opt-outs/remove", "number", "+25779000001", "sender", ""), "no longer on the list")
 	changes(aline.post("/opt-outs/remove", "number", "+25779000009", "sender", ""), "no longer on the list")
 	rows("/opt-outs", byHandset, ofSender)
-	if left, _, err := store.OptOuts(t.Context(), sms.CompanyID(bobs.ID), handsets.OptOutFilter{}, 0, 10); err != nil || len(left) != 1 {
+	if left, _, err := store.OptOuts(t.Context(), sms.CompanyID(bobs.ID), handsets.OptOutFilter{}, 0, 10); err != nil ||
+		len(left) != 1 {
 		t.Errorf("another's list: %v, %v", left, err)
 	}
 	var recorded string
-	if err := w.pool.QueryRow(t.Context(), `select string_agg(act || ' ' || subject || ' ' || actor || coalesce(before::text, '') || coalesce(after::text, ''), E'\n' order by id)
+	if err := w.pool.QueryRow(t.Context(), `select string_agg(act || ' ' || subject || ' ' || actor ||
+		coalesce(before::text, '') || coalesce(after::text, ''), E'\n' order by id)
 		from audit_log where act like 'optout%'`).Scan(&recorded); err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("optout.add number +25779****01 user %[1]d{\"sender\": \"\"}\noptout.add number +25779****01 user %[1]d{\"sender\": \"ISOKO\"}\noptout.remove number +25779****01 user %[1]d{\"sender\": \"\"}", user.ID); recorded != want {
+	if want := fmt.Sprintf("optout.add number +25779****01 user %[1]d{\"sender\": \"\"}\noptout.add number +25779****01 "+
+		"user %[1]d{\"sender\": \"ISOKO\"}\noptout.remove number +25779****01 user %[1]d{\"sender\": \"\"}",
+		user.ID); recorded != want {
 		t.Errorf("recorded are %s, want %s", recorded, want)
 	}
 }
@@ -182,7 +197,8 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 	draft := check("79000001,A\n79000002,B\n79000003,C\n79000002,B\n")
 	c.wants(c.get(draft), http.StatusOK, "Send 4 messages")
 	bar("+25779000002") // while they look at it
-	c.wants(c.post(draft+"/send"), http.StatusUnprocessableEntity, "Nothing was sent", "2 recipients have opted out", `number">3<`, `number">5<`, "&#43;25779000002", "Remove the opted-out numbers")
+	c.wants(c.post(draft+"/send"), http.StatusUnprocessableEntity, "Nothing was sent", "2 recipients have opted out",
+		`number">3<`, `number">5<`, "&#43;25779000002", "Remove the opted-out numbers")
 	if page := c.get(draft); strings.Contains(page.body, draft+`/send`) || strings.Contains(page.body, `number">2<`) {
 		t.Errorf("it can be sent with them:\n%s", page.body)
 	}
@@ -194,10 +210,12 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 	c.wants(c.get(draft), http.StatusOK, "Ready to send", "Send 2 messages", "Cost in credits</dt><dd>2<")
 	batch := c.post(draft + "/send").Header.Get("Location")
 	bar("+25779000001")
-	if to := c.post(draft+"/without", "what", "optedout").Header.Get("Location"); to != batch || !strings.HasPrefix(batch, "/batches/") {
+	if to := c.post(draft+"/without", "what", "optedout").Header.Get("Location"); to != batch ||
+		!strings.HasPrefix(batch, "/batches/") {
 		t.Errorf("a sent campaign leads to %s, not to %s", to, batch)
 	}
-	w.counts(2, `select count(*) filter (where phone_number in ('+25779000001', '+25779000003')) from messages having count(*) = 2`)
+	w.counts(2, `select count(*) filter (where phone_number in ('+25779000001', '+25779000003')) from messages
+		having count(*) = 2`)
 	bar("+25779000003")
 	empty := check("79000001,A\n79000003,C\n")
 	c.wants(c.get(empty), http.StatusOK, "2 recipients have opted out", "no recipients left")

@@ -80,7 +80,8 @@ func (p *person) enter(key string) {
 	p.key(key)
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		var fresh bool
-		p.do("waiting for a page", chromedp.Evaluate(`document.readyState === "complete" && !document.documentElement.dataset.old`, &fresh))
+		p.do("waiting for a page", chromedp.Evaluate(
+			`document.readyState === "complete" && !document.documentElement.dataset.old`, &fresh))
 		if fresh {
 			return
 		}
@@ -95,7 +96,8 @@ func (p *person) enter(key string) {
 func (p *person) around() {
 	p.Helper()
 	var all int
-	p.do("beginning at the top", chromedp.Evaluate(`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), scrollTo(0, 0)`, nil),
+	p.do("beginning at the top", chromedp.Evaluate(
+		`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), scrollTo(0, 0)`, nil),
 		chromedp.Evaluate(`(`+reachable+`).length`, &all))
 	stops := func(next, end, step int, modifiers ...input.Modifier) {
 		p.Helper()
@@ -142,7 +144,8 @@ func useKeyboard(p *person) {
 	p.key(kb.Enter)
 	var inside bool
 	p.tab()
-	p.do("looking where the keyboard is", chromedp.Evaluate(`document.getElementById("main").contains(document.activeElement)`, &inside))
+	p.do("looking where the keyboard is", chromedp.Evaluate(
+		`document.getElementById("main").contains(document.activeElement)`, &inside))
 	if !inside {
 		p.Error("the skip link does not lead to the content")
 	}
@@ -153,13 +156,15 @@ func useKeyboard(p *person) {
 	p.around()
 	p.reach(word("copy.button"))
 	p.key(" ")
-	p.do("copying", chromedp.Poll(`getSelection().toString() !== "" || document.activeElement.textContent === `+strconv.Quote(word("copy.done")), nil))
+	p.do("copying", chromedp.Poll(`getSelection().toString() !== "" || document.activeElement.textContent === `+
+		strconv.Quote(word("copy.done")), nil))
 	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.old = "yes"`, nil))
 	w.api.take()
 	for range 2 { // the result appears in place, and the button can be pressed again
 		p.reach(word("keys.run"))
 		p.key(kb.Enter)
-		p.do("waiting for the result", chromedp.Poll(`document.documentElement.dataset.old && document.querySelector("#run form:not([data-sent])") && document.activeElement.innerText === `+strconv.Quote(word("keys.run")), nil))
+		p.do("waiting for the result", chromedp.Poll(
+			`document.documentElement.dataset.old && document.querySelector("#run form:not([data-sent])") && document.activeElement.innerText === `+strconv.Quote(word("keys.run")), nil))
 		p.becomes("HTTP 200")
 	}
 	if n := len(w.api.take()); n != 2 {
@@ -186,7 +191,9 @@ func useKeyboard(p *person) {
 	p.becomes(word("compose.encoding") + "\n" + word("encoding.ucs")) // measured while it is typed
 	p.reach(word("compose.replace"))
 	p.key(kb.Enter)
-	p.do("waiting for the text", chromedp.Poll(`document.querySelector("textarea").value === "C'est pret ✅" && document.activeElement.name === "message"`, nil))
+	p.do("waiting for the text",
+		chromedp.Poll(
+			`document.querySelector("textarea").value === "C'est pret ✅" && document.activeElement.name === "message"`, nil))
 	p.reach(word("compose.send"))
 	p.enter(kb.Enter)
 	p.becomes(word("flash.sent"))
@@ -213,7 +220,8 @@ func useKeyboard(p *person) {
 // keepsItsPlace: a region that refreshes automatically keeps the focus.
 func (p *person) keepsItsPlace(company, user int64) {
 	p.Helper()
-	b := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: user, Kind: "bulk", Sender: "DEMO", Recipients: 2, Segments: 2}
+	b := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: user, Kind: "bulk", Sender: "DEMO", Recipients: 2,
+		Segments: 2}
 	var list []*messages.Message
 	for _, number := range []sms.Number{"+25761000001", "+25761000002"} { // they stay pending
 		list = append(list, &messages.Message{CompanyID: company, UserID: user, Batch: b, Number: number, Body: "x"})

@@ -11,7 +11,8 @@ func TestKeyLimits(t *testing.T) {
 	w := newWorld(t, nil)
 	c, u, _ := w.owner()
 	c.wants(c.post("/keys", "name", "Plain", "scope", "", "days", "", "networks", ""), http.StatusSeeOther)
-	c.wants(c.post("/keys", "name", "Till", "scope", "send", "days", "90", "networks", "196.2.8.7, 10.0.0.0/8"), http.StatusSeeOther)
+	c.wants(c.post("/keys", "name", "Till", "scope", "send", "days", "90", "networks", "196.2.8.7, 10.0.0.0/8"),
+		http.StatusSeeOther)
 	keys, err := w.keys.TokensOf(t.Context(), u.ID)
 	if err != nil || len(keys) != 2 {
 		t.Fatal(keys, err)
@@ -20,7 +21,8 @@ func TestKeyLimits(t *testing.T) {
 	if !plain.May("send") || !plain.May("read") || plain.ExpiresAt != nil || !plain.From("192.0.2.1") {
 		t.Errorf("without limits: %+v", plain)
 	}
-	if !till.May("send") || till.May("read") || till.From("192.0.2.1") || !till.From("196.2.8.7") || !till.From("10.1.2.3") ||
+	if !till.May("send") || till.May("read") || till.From("192.0.2.1") || !till.From("196.2.8.7") ||
+		!till.From("10.1.2.3") ||
 		till.ExpiresAt == nil || till.ExpiresAt.Sub(till.CreatedAt).Round(24*time.Hour) != 90*24*time.Hour {
 		t.Errorf("with limits: %+v", till)
 	}

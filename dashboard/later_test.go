@@ -20,7 +20,8 @@ func TestCampaignLater(t *testing.T) {
 	c.wants(c.get(draft), http.StatusOK, `name="send_at"`)
 	local := func(d time.Duration) string { return time.Now().Add(d).In(texts.Bujumbura).Format("2006-01-02T15:04") }
 	for value, text := range map[string]string{
-		local(-time.Hour): "Choose a future day", "2026-02-30T10:00": "Choose a future day", "tomorrow": "Choose a future day", local(31 * 24 * time.Hour): "next 30 days",
+		local(-time.Hour): "Choose a future day", "2026-02-30T10:00": "Choose a future day",
+		"tomorrow": "Choose a future day", local(31 * 24 * time.Hour): "next 30 days",
 	} {
 		c.wants(c.post(draft+"/send", "send_at", value), http.StatusUnprocessableEntity, text, `value="`+value+`"`)
 	}
@@ -37,8 +38,10 @@ func TestCampaignLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.counts(2, `select count(*) from scheduled where due_at = $1`, due)
-	c.wants(c.get(place), http.StatusOK, `datetime="`+strings.ReplaceAll(due.Format(time.RFC3339), "+", "&#43;")+`"`, "Scheduled for",
-		"Your campaign is scheduled.", "<h1>people</h1>", "Scheduled</span>", "Text to &#43;25779000002", "Bonjour B", "Credits</dt><dd><span class=\"number\">2<", place+"/cancel")
+	c.wants(c.get(place), http.StatusOK, `datetime="`+strings.ReplaceAll(due.Format(time.RFC3339), "+", "&#43;")+`"`,
+		"Scheduled for",
+		"Your campaign is scheduled.", "<h1>people</h1>", "Scheduled</span>", "Text to &#43;25779000002", "Bonjour B",
+		"Credits</dt><dd><span class=\"number\">2<", place+"/cancel")
 	c.wants(c.get("/campaigns"), http.StatusOK, `href="`+place+`">people</a>`, "Scheduled</span>")
 	inStatement := "/messages?q=" + strings.TrimPrefix(place, "/batches/")
 	c.wants(c.get("/statement"), http.StatusOK, `href="`+inStatement+`"`)
@@ -50,7 +53,8 @@ func TestCampaignLater(t *testing.T) {
 	if len(rows) != 3 || rows[1][len(rows[1])-2] != "'=1+1" {
 		t.Fatalf("the file by the reference: %q", rows)
 	}
-	c.wants(c.get("/messages/"+rows[1][0]), http.StatusOK, "Scheduled for", "Waiting for its time", "Your reference", "=1&#43;1")
+	c.wants(c.get("/messages/"+rows[1][0]), http.StatusOK, "Scheduled for", "Waiting for its time", "Your reference",
+		"=1&#43;1")
 	c.wants(c.get("/messages?q=%3D1%2B1"), http.StatusOK, "/messages/"+rows[1][0])
 	for _, q := range []string{"%3D1", "%ff"} {
 		c.wants(c.get("/messages?q="+q), http.StatusOK, "Nothing found")

@@ -71,7 +71,8 @@ func (a *executed) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQue
 func (a *executed) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
 // passing matches a plan that reads ranges of all messages for those of one company.
-var passing = regexp.MustCompile(`messages_pkey on messages[^\n]*\n(\s+Index Cond: [^\n]*id [<>][^\n]*\n)?\s+Filter: [^\n]*company_id = `)
+var passing = regexp.MustCompile(
+	`messages_pkey on messages[^\n]*\n(\s+Index Cond: [^\n]*id [<>][^\n]*\n)?\s+Filter: [^\n]*company_id = `)
 
 const manyCompany = 30 // one in so many messages belongs to another company
 
@@ -93,38 +94,49 @@ func TestManyMessages(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `set statement_timeout = 0`); err != nil {
 		t.Fatal(err)
 	}
-	blanks := strings.NewReplacer("$company", fmt.Sprint(company.ID), "$user", fmt.Sprint(u.ID), "$all", fmt.Sprint(manyMessages), "$other", fmt.Sprint(manyCompany))
+	blanks := strings.NewReplacer("$company", fmt.Sprint(company.ID), "$user", fmt.Sprint(u.ID), "$all",
+		fmt.Sprint(manyMessages), "$other", fmt.Sprint(manyCompany))
 	for _, fill := range []string{
 		`insert into batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count)
 		 select gen_random_uuid(), $company, $user, 'bulk', 'ISOKO', 500, 500 from generate_series(1, $all / 1000)`,
-		`insert into messages (ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, test, carrier, created_at, status, sent_at)
+		`insert into messages (ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, test,
+			carrier, created_at, status, sent_at)
 		 select gen_random_uuid(), case when n % $other = 0 then $company + 1 else $company end, $user,
 			case when n % 1000 < 500 then (select min(id) from batches) + n / 1000 end,
-			'+2577' || 5 + n / 1000000 % 5 || lpad((n % 1000000)::text, 6, '0'), 'ISOKO', repeat('Ibicuruzwa vyawe birageze. ', 20), 0, 4, false, 'leo',
+			'+2577' || 5 + n / 1000000 % 5 || lpad((n % 1000000)::text, 6, '0'), 'ISOKO', repeat('Ibicuruzwa vyawe birageze. ',
+			20), 0, 4, false, 'leo',
 			now() - make_interval(secs => ($all - n)), case when n % 50 = 0 then 2 else 1 end, now()
 		 from generate_series(1, $all) n`,
 		`insert into segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, receipt_at)
 		 select id, 1, 1, 'leo', 'leo-1', id::text, created_at, 1, 'DELIVRD', created_at from messages`,
-		`insert into webhook_endpoints (company_id, url, secret, active) values ($company, 'https://isoko.example/hook', 'whsec_x', true)`,
+		`insert into webhook_endpoints (company_id, url, secret, active) values ($company, 'https://isoko.example/hook',
+			'whsec_x', true)`,
 		`insert into webhook_deliveries (company_id, id, at, phone_number, delivered, due, tries, given_up_at, attempts)
-		 select company_id, id * 8, created_at, phone_number, ok, case when not ok then 'infinity'::timestamptz end, case when ok then 0 else 1 end,
+		 select company_id, id * 8, created_at, phone_number, ok, case when not ok then 'infinity'::timestamptz end, case
+			when ok then 0 else 1 end,
 			case when not ok then created_at end,
-			json_build_array(json_build_object('at', created_at, 'ms', 40, 'status', case when ok then 200 else 500 end, 'result', case when ok then '2xx' else '5xx' end))
+			json_build_array(json_build_object('at', created_at, 'ms', 40, 'status', case when ok then 200
+			else 500 end, 'result', case when ok then '2xx' else '5xx' end))
 		 from (select *, id % 500 <> 0 as ok from messages where company_id = $company order by id) m`,
 		`insert into ledger (company_id, kind, amount, balance_after, ref, created_at)
-		 select $company, 'send', -1, 2000000000 - n, gen_random_uuid(), now() - make_interval(secs => ($all - n)) from generate_series(1, $all) n`,
+		 select $company, 'send', -1, 2000000000 - n, gen_random_uuid(), now() - make_interval(secs => ($all - n))
+			from generate_series(1, $all) n`,
 		`update balances set credits = 2000000000 - $all where company_id = $company`,
 		`insert into receipts (carrier, link, key, carrier_id, number, state, error, outcome)
-		 select 'leo', 'leo-1', 'stray' || n, 'stray' || n, '25771234567', 'DELIVRD', '', 'unmatched' from generate_series(1, $all / 100) n`,
+		 select 'leo', 'leo-1', 'stray' || n, 'stray' || n, '25771234567', 'DELIVRD', '', 'unmatched'
+			from generate_series(1, $all / 100) n`,
 		`insert into inbound (carrier, link, source, destination, data_coding, esm_class, body, octets)
 		 select 'leo', 'leo-1', '25771234567', '8080', 0, 0, 'STOP', '' from generate_series(1, $all / 100) n`,
 		`insert into inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
-		 select nextval('messages_id_seq'), case when n % $other = 0 then $company + 1 else $company end, now() - make_interval(secs => ($all - n)), 'leo',
+		 select nextval('messages_id_seq'), case when n % $other = 0 then $company + 1
+			else $company end, now() - make_interval(secs => ($all - n)), 'leo',
 			'+25771' || lpad((n % 1000000)::text, 6, '0'), '8080', 'Yego', 1 from generate_series(1, $all / 10) n`,
 		`insert into opt_outs (company_id, phone_number, sender, source)
-		 select case when n % $other = 0 then $company + 1 else $company end, '+2577' || lpad(n::text, 7, '0'), case when n % 2 = 0 then 'ISOKO' else '' end, 'handset'
+		 select case when n % $other = 0 then $company + 1 else $company end, '+2577' || lpad(n::text, 7, '0'), case
+			when n % 2 = 0 then 'ISOKO' else '' end, 'handset'
 		 from generate_series(1, $all) n`,
-		`insert into audit_log (actor, act, subject, company_id, after) select 'user 1', 'credits.add', 'company 1', 1, '{"credits": 5}' from generate_series(1, $all / 100) n`,
+		`insert into audit_log (actor, act, subject, company_id, after) select 'user 1', 'credits.add', 'company 1', 1,
+			'{"credits": 5}' from generate_series(1, $all / 100) n`,
 	} {
 		if _, err := conn.Exec(t.Context(), blanks.Replace(fill)); err != nil {
 			t.Fatal(err)
@@ -148,7 +160,8 @@ func TestManyMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		var noted, all int64
-		if err := w.pool.QueryRow(t.Context(), `select (select count(*) from number_filters), (select max(id) - min(id) from messages) / 10000`).Scan(&noted, &all); err != nil {
+		if err := w.pool.QueryRow(t.Context(), `select (select count(*) from number_filters), (select max(id) - min(id)
+			from messages) / 10000`).Scan(&noted, &all); err != nil {
 			t.Fatal(err)
 		}
 		return noted >= all-1
@@ -175,10 +188,12 @@ func TestManyMessages(t *testing.T) {
 		t.Fatal(old, err)
 	}
 	var batched pgtype.UUID
-	if err := w.pool.QueryRow(t.Context(), `select b.ulid from batches b where id = (select batch_id from messages where id = 2250)`).Scan(&batched); err != nil {
+	if err := w.pool.QueryRow(t.Context(), `select b.ulid from batches b where id = (select batch_id from messages
+		where id = 2250)`).Scan(&batched); err != nil {
 		t.Fatal(err)
 	}
-	day := "from=" + time.Now().AddDate(0, 0, -1).Format(time.DateOnly) + "&to=" + time.Now().AddDate(0, 0, -1).Format(time.DateOnly)
+	day := "from=" + time.Now().AddDate(0, 0, -1).Format(time.DateOnly) + "&to=" + time.Now().AddDate(0, 0, -1).Format(
+		time.DateOnly)
 	for _, try := range []struct {
 		name, path string
 		statements int  // maximum
@@ -278,7 +293,8 @@ func TestManyMessages(t *testing.T) {
 			if passing.MatchString(plan) && !strings.Contains(s.sql, "m.batch_id = $3") { // a batch has an index of its own
 				t.Errorf("%s passes over other companies' messages:\n%s\n%s", try.name, s.sql, plan)
 			}
-			for _, table := range []string{"messages", "segments", "webhook_deliveries", "ledger", "receipts", "inbound", "inbound_messages", "opt_outs", "audit_log"} {
+			for _, table := range []string{"messages", "segments", "webhook_deliveries", "ledger", "receipts", "inbound",
+				"inbound_messages", "opt_outs", "audit_log"} {
 				if strings.Contains(plan, "Seq Scan on "+table+" ") || strings.HasSuffix(plan, "Seq Scan on "+table) {
 					t.Errorf("%s reads the whole table %s:\n%s\n%s", try.name, table, s.sql, plan)
 				}

@@ -69,7 +69,10 @@ func heapPeak() (stop func() int) {
 // TestMemoryOfUploads: as many documents and small files as strangers may upload at the same time, all of them held
 // back before their last byte and then ended together, need little memory.
 func TestMemoryOfUploads(t *testing.T) {
-	w := loneWorld(t, func(_ *Deps, o *Options) { o.TrustedProxies, o.AtOnce, o.AtOnceOfOne = []string{"127.0.0.1"}, 8, 4 })
+	w := loneWorld(t, func(_ *Deps, o *Options) {
+		o.TrustedProxies, o.AtOnce, o.AtOnceOfOne = []string{"127.0.0.1"}, 8,
+			4
+	})
 	address, err := url.Parse(w.url)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +94,8 @@ func TestMemoryOfUploads(t *testing.T) {
 		cookies = append(cookies, token)
 	}
 	documentType, document := fileForm(t, "rc.pdf", append([]byte("%PDF-1.7\n"), make([]byte, accounts.MaxDocument-9)...))
-	fileType, file := fileForm(t, "list.csv", append([]byte("phone_number;x\n"), bytes.Repeat([]byte("79000001;abcdefghij\n"), (campaigns.MaxSmallFile-20)/20)...),
+	fileType, file := fileForm(t, "list.csv", append([]byte("phone_number;x\n"),
+		bytes.Repeat([]byte("79000001;abcdefghij\n"), (campaigns.MaxSmallFile-20)/20)...),
 		"name", "x", "sender", "DEMO", "template", "{{x}}", "encoding", "", "numbers", "")
 	stop := heapPeak()
 	var sent, all sync.WaitGroup
@@ -113,7 +117,8 @@ func TestMemoryOfUploads(t *testing.T) {
 			}
 			defer func() { _ = conn.Close() }()
 			_ = conn.SetDeadline(time.Now().Add(2 * patience))
-			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: 192.0.2.%d\r\nContent-Type: %s\r\nCookie: intumwa-session=%s\r\nContent-Length: %d\r\n\r\n",
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: 192.0.2.%d\r\nContent-Type: "+
+				"%s\r\nCookie: intumwa-session=%s\r\nContent-Length: %d\r\n\r\n",
 				path, address.Host, i, kind, cookies[i/web.UploadsOfCompany], len(body))
 			if err == nil {
 				_, err = conn.Write(body[:len(body)-1])

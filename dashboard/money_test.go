@@ -55,7 +55,8 @@ func (c *client) lines(a answer) [][]string {
 	c.t.Helper()
 	c.wants(a, http.StatusOK)
 	text, marked := strings.CutPrefix(a.body, "\ufeff")
-	if !marked || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/csv") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment;") {
+	if !marked || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/csv") ||
+		!strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment;") {
 		c.t.Fatalf("not a file: %v\n%.100s", a.Header, a.body)
 	}
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -70,11 +71,13 @@ func fillMessages(t testing.TB, pool *pgxpool.Pool, company int64, n, days int) 
 	t.Helper()
 	const piece = 20_000 // small enough for a busy machine
 	for from := 1; from <= n; from += piece {
-		if _, err := pool.Exec(context.Background(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status, sent_at, failed_at, failure_reason)
+		if _, err := pool.Exec(context.Background(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender,
+			body, encoding, segments, test, created_at, carrier, status, sent_at, failed_at, failure_reason)
 			SELECT gen_random_uuid(), $1, 1, '+2577' || lpad((i % 10000000)::text, 7, '0'), 'DEMO', 'Hello ' || i, 0, 1, false,
 				at, CASE WHEN i % 3 = 0 THEN 'lumitel' ELSE 'leo' END, CASE WHEN i % 10 = 0 THEN 2 ELSE 1 END,
 				CASE WHEN i % 10 <> 0 THEN at END, CASE WHEN i % 10 = 0 THEN at END, CASE WHEN i % 10 = 0 THEN 'UNDELIV' END
-			FROM (SELECT i, now() - make_interval(secs => ($2 - i)::float8 * $3 * 86400 / $2) AS at FROM generate_series($4::int, $5::int) i) x`,
+			FROM (SELECT i, now() - make_interval(secs => ($2 - i)::float8 * $3 * 86400 / $2) AS at
+			FROM generate_series($4::int, $5::int) i) x`,
 			company, n, days, from, min(from+piece-1, n)); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +91,8 @@ func fillMessages(t testing.TB, pool *pgxpool.Pool, company int64, n, days int) 
 func TestStatementPage(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 0)
-	w.exec(`INSERT INTO ledger (company_id, kind, amount, balance_after, note, created_at) VALUES ($1, 'adjustment', 1000, 1000, 'invoice 7', now() - interval '2 days')`, company.ID)
+	w.exec(`INSERT INTO ledger (company_id, kind, amount, balance_after, note, created_at)
+		VALUES ($1, 'adjustment', 1000, 1000, 'invoice 7', now() - interval '2 days')`, company.ID)
 	w.exec(`
 		INSERT INTO ledger (company_id, kind, amount, balance_after, ref, created_at)
 		SELECT $1, CASE WHEN i % 10 = 0 THEN 'refund' ELSE 'send' END, CASE WHEN i % 10 = 0 THEN 1 ELSE -1 END,
@@ -107,11 +111,13 @@ func TestStatementPage(t *testing.T) {
 	if n := strings.Count(a.body, "data-label=\"Balance\""); n != 1 {
 		t.Errorf("%d adjustments", n)
 	}
-	for strange, status := range map[string]int{"?kind=x%00&from=2026-99-99&to='": 422, "?before=-1": 200, "?before=99999999999999999999": 200, "?from=0001-01-01&to=9999-12-31": 422} {
+	for strange, status := range map[string]int{"?kind=x%00&from=2026-99-99&to='": 422, "?before=-1": 200,
+		"?before=99999999999999999999": 200, "?from=0001-01-01&to=9999-12-31": 422} {
 		c.wants(c.get("/statement"+strange), status)
 	}
 	yesterday := time.Now().Add(-24 * time.Hour).In(texts.Bujumbura).Format(time.DateOnly)
-	c.wants(c.get("/statement?from="+yesterday+"&to="+yesterday), http.StatusOK, "Opening balance</dt><dd>1,000<", "Closing balance</dt><dd>760<")
+	c.wants(c.get("/statement?from="+yesterday+"&to="+yesterday), http.StatusOK, "Opening balance</dt><dd>1,000<",
+		"Closing balance</dt><dd>760<")
 	sheet := c.get("/statement/print?from=" + yesterday)
 	c.wants(sheet, http.StatusOK, "Statement of credits", "aline", "Carried forward")
 	next := regexp.MustCompile(`href="(/statement/print\?[^"]*after=\d+[^"]*)"`).FindStringSubmatch(sheet.body)
@@ -140,9 +146,11 @@ var formula = regexp.MustCompile(`^[=+\-@\t\r\n]`)
 func TestFilesContainNoFormula(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 0)
-	for i, evil := range []string{"=HYPERLINK(\"http://evil.example\")", "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\"=1\"", "=1,=2;=3\r\n=4"} {
+	for i, evil := range []string{"=HYPERLINK(\"http://evil.example\")", "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "\n=1",
+		"\"=1\"", "=1,=2;=3\r\n=4"} {
 		w.grant(company.ID, int64(i+1), evil)
-		w.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, failure_reason)
+		w.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+			carrier, failure_reason)
 			VALUES (gen_random_uuid(), $1, 1, '+25779000001', 'DEMO', $2, 0, 1, false, 'leo', $2)`, company.ID, evil)
 	}
 	number := regexp.MustCompile(`^-?\d+$`)
@@ -160,7 +168,10 @@ func TestFilesContainNoFormula(t *testing.T) {
 		}
 	}
 	a := c.do(http.MethodGet, "/messages.csv", nil, "Accept-Language", "fr")
-	if head, _, _ := strings.Cut(a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le (UTC+2);Échec le (UTC+2);Motif;Texte;Votre référence;Centre de coûts" {
+	if head, _,
+		_ := strings.Cut(
+		a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le "+
+		"(UTC+2);Échec le (UTC+2);Motif;Texte;Votre référence;Centre de coûts" {
 		t.Errorf("the French file begins with %q", head)
 	}
 }
@@ -172,8 +183,10 @@ func TestMessagesFile(t *testing.T) {
 	batch := c.campaign("Hi {{name}}", "phone_number,name\n79000001,A\n79000002,B\n")
 	fillMessages(t, w.pool, company.ID, 50, 2)
 	for query, want := range map[string]int{
-		"": 53, "?batch=" + batch: 3, "?q=" + batch: 3, "?status=failed": 6, "?status=sent": 46, "?status=pending&batch=" + batch: 3, "?q=79000001": 2,
-		"?batch=01ARZ3NDEKTSV4RRFFQ69G5FAV": 1, "?batch=x": 1, "?status=x": 1, "?q=%3D1": 1, "?from=2999-01-01": 1, "?to=2001-01-01": 1, "?from=2001-01-01": 53,
+		"": 53, "?batch=" + batch: 3, "?q=" + batch: 3, "?status=failed": 6, "?status=sent": 46, "?status=pending&batch=" +
+			batch: 3, "?q=79000001": 2,
+		"?batch=01ARZ3NDEKTSV4RRFFQ69G5FAV": 1, "?batch=x": 1, "?status=x": 1, "?q=%3D1": 1, "?from=2999-01-01": 1,
+		"?to=2001-01-01": 1, "?from=2001-01-01": 53,
 	} {
 		if rows := c.lines(c.get("/messages.csv" + query)); len(rows) != want {
 			t.Errorf("%q has %d lines, want %d", query, len(rows), want)
@@ -255,10 +268,12 @@ func TestLongFile(t *testing.T) {
 func TestCampaign(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
-	a := c.send("/campaigns", "DEMO", "Bonjour {{ prenom }}, {{montant}} FBu", wideText(t, "Téléphone;Prénom;Montant\r\n+257 79 00 00 00;Éric;25 000\r\n71000000;Łucja;1\r\n"))
+	a := c.send("/campaigns", "DEMO", "Bonjour {{ prenom }}, {{montant}} FBu",
+		wideText(t, "Téléphone;Prénom;Montant\r\n+257 79 00 00 00;Éric;25 000\r\n71000000;Łucja;1\r\n"))
 	c.wants(a, http.StatusSeeOther)
 	draft := a.Header.Get("Location")
-	c.wants(c.get(draft), http.StatusOK, "Bonjour Éric, 25 000 FBu", "Bonjour Łucja, 1 FBu", "Send 2 messages", "UCS-2", "&#43;25779000000")
+	c.wants(c.get(draft), http.StatusOK, "Bonjour Éric, 25 000 FBu", "Bonjour Łucja, 1 FBu", "Send 2 messages", "UCS-2",
+		"&#43;25779000000")
 	w.credits(company.ID, 100)
 	var wait sync.WaitGroup
 	places := make(chan string, 8)
@@ -323,14 +338,17 @@ func TestCampaignRefused(t *testing.T) {
 			}
 		}
 	}
-	c.wants(c.send("/campaigns", "OTHER", template, []byte(head+"79000001,A\n")), http.StatusUnprocessableEntity, "Choose one of your approved sender IDs.")
+	c.wants(c.send("/campaigns", "OTHER", template, []byte(head+"79000001,A\n")), http.StatusUnprocessableEntity,
+		"Choose one of your approved sender IDs.")
 	a := c.send("/campaigns", "DEMO", template, bytes.Repeat([]byte("79000001,A\n"), 1<<20))
 	c.wants(a, http.StatusRequestEntityTooLarge, "That is too large")
 	c.wants(c.post("/campaigns", "sender", "DEMO"), http.StatusForbidden)
 	// Anyone can create a company, so files are small until it may send campaigns.
 	w.exec(`update companies set verified = false where id = $1`, company.ID)
-	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", campaigns.MaxTried+1))), http.StatusUnprocessableEntity, "more than 500 recipients")
-	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("\n", campaigns.MaxSmallFile+web.MaxForm))), http.StatusRequestEntityTooLarge)
+	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", campaigns.MaxTried+1))),
+		http.StatusUnprocessableEntity, "more than 500 recipients")
+	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("\n", campaigns.MaxSmallFile+web.MaxForm))),
+		http.StatusRequestEntityTooLarge)
 	w.exec(`update companies set verified = true where id = $1`, company.ID)
 	// More than the credits cover: the page reports it, and a confirmation is refused.
 	a = c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", 4)))

@@ -12,7 +12,8 @@ import (
 // administration, others on its pages.
 func (d *Dashboard) nav(v *web.Visit) []web.NavGroup {
 	path := v.C.Request.URL.Path
-	if v.Session.User.Administrator && (v.Session.Company == nil || path == "/admin" || strings.HasPrefix(path, "/admin/")) {
+	if v.Session.User.Administrator && (v.Session.Company == nil || path == "/admin" ||
+		strings.HasPrefix(path, "/admin/")) {
 		return d.adminNav(v)
 	}
 	if strings.HasPrefix(path, "/batches/") { // batches belong to the messages item
@@ -75,18 +76,24 @@ func (d *Dashboard) adminNav(v *web.Visit) []web.NavGroup {
 		}
 		return web.NavGroup{Title: title, Items: of}
 	}
-	customers := group("nav.customers", web.NavItem{Path: "/admin", Text: "tab.waiting", Icon: "done"}, web.NavItem{Path: "/admin/companies", Text: "tab.companies", Icon: "company"},
-		web.NavItem{Path: "/admin/senders", Text: "tab.senders", Icon: "sender"}, web.NavItem{Path: "/admin/verifications", Text: "tab.verifications", Icon: "verification"})
+	customers := group("nav.customers", web.NavItem{Path: "/admin", Text: "tab.waiting", Icon: "done"},
+		web.NavItem{Path: "/admin/companies", Text: "tab.companies", Icon: "company"},
+		web.NavItem{Path: "/admin/senders", Text: "tab.senders", Icon: "sender"},
+		web.NavItem{Path: "/admin/verifications", Text: "tab.verifications", Icon: "verification"})
 	if d.opts.SMPP {
-		customers.Items = append(customers.Items, group("", web.NavItem{Path: "/admin/smpp", Text: "tab.smpp", Icon: "smpp"}).Items...)
+		customers.Items = append(customers.Items, group(
+			"", web.NavItem{Path: "/admin/smpp", Text: "tab.smpp", Icon: "smpp"}).Items...)
 	}
 	return []web.NavGroup{
 		group("", web.NavItem{Path: "/", Text: "nav.home", Icon: "home"}),
-		group("nav.carriers", web.NavItem{Path: "/admin/links", Text: "tab.links", Icon: "hook"}, web.NavItem{Path: "/admin/quality", Text: "nav.quality", Icon: "quality"},
-			web.NavItem{Path: "/admin/receipts", Text: "tab.receipts", Icon: "message"}, web.NavItem{Path: "/admin/inbound", Text: "tab.inbound", Icon: "received"}),
+		group("nav.carriers", web.NavItem{Path: "/admin/links", Text: "tab.links", Icon: "hook"},
+			web.NavItem{Path: "/admin/quality", Text: "nav.quality", Icon: "quality"},
+			web.NavItem{Path: "/admin/receipts", Text: "tab.receipts", Icon: "message"},
+			web.NavItem{Path: "/admin/inbound", Text: "tab.inbound", Icon: "received"}),
 		customers,
 		group("tab.money", web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"}),
-		group("nav.security", web.NavItem{Path: "/admin/users", Text: "tab.users", Icon: "people"}, web.NavItem{Path: "/admin/acts", Text: "tab.acts", Icon: "docs"}),
+		group("nav.security", web.NavItem{Path: "/admin/users", Text: "tab.users", Icon: "people"},
+			web.NavItem{Path: "/admin/acts", Text: "tab.acts", Icon: "docs"}),
 		group("", web.NavItem{Path: "/account", Text: "nav.account", Icon: "account"}),
 	}
 }

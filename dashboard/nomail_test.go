@@ -17,9 +17,11 @@ func TestWithoutMailServer(t *testing.T) {
 	})
 	const says = "sends no e-mails yet"
 	stranger := newClient(w)
-	stranger.wants(stranger.post("/sign-up", "name", "Aline", "email", "aline@example.com"), http.StatusServiceUnavailable, says)
+	stranger.wants(stranger.post("/sign-up", "name", "Aline", "email", "aline@example.com"), http.StatusServiceUnavailable,
+		says)
 	stranger.wants(stranger.post("/sign-up", "name", "Aline", "email", "no address"), http.StatusUnprocessableEntity)
 	stranger.wants(stranger.post("/password", "email", "aline@example.com"), http.StatusServiceUnavailable, says)
 	aline, _, _ := w.owner()
-	aline.wants(aline.post("/people", "name", "X", "email", "x@example.com", "role", "reader"), http.StatusServiceUnavailable, says)
+	aline.wants(aline.post("/people", "name", "X", "email", "x@example.com", "role", "reader"),
+		http.StatusServiceUnavailable, says)
 }

@@ -18,7 +18,8 @@ import (
 // person is a new signed-in user of a company in a role.
 func (w *world) person(company accounts.Company, role accounts.Role) (*client, people.User) {
 	w.t.Helper()
-	u := people.User{Email: string(role) + "." + strconv.FormatInt(company.ID, 10) + "@example.com", Company: company.ID, Role: role}
+	u := people.User{Email: string(role) + "." + strconv.FormatInt(company.ID, 10) + "@example.com", Company: company.ID,
+		Role: role}
 	if err := w.pool.QueryRow(w.t.Context(), `insert into users (email, name, password_hash, language, company_id, role)
 		values ($1, 'Jean', 'x', 'en', $2, $3) returning id`, u.Email, company.ID, role).Scan(&u.ID); err != nil {
 		w.t.Fatal(err)
@@ -110,17 +111,21 @@ func TestPagesMatchRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := intake.Batch{Sender: "ISOKO", Recipients: []intake.Recipient{{Number: "+25761234567", Message: "the words"}, {Number: "+25761234568", Message: "the words"}}}
+	batch := intake.Batch{Sender: "ISOKO", Recipients: []intake.Recipient{{Number: "+25761234567", Message: "the words"},
+		{Number: "+25761234568", Message: "the words"}}}
 	if _, err := w.d.deps.Intake.SendBatch(t.Context(), p, batch); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`insert into opt_outs (company_id, phone_number, sender, source) values ($1, '+25761234569', '', 'api')`, company.ID)
+	w.exec(`insert into opt_outs (company_id, phone_number, sender, source) values ($1, '+25761234569', '', 'api')`,
+		company.ID)
 	menus := map[accounts.Role]string{
-		accounts.RoleOwner:     "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /keys /smpp /deliveries /test-number /company /people /senders /statement /account",
-		accounts.RoleSender:    "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /senders /account",
-		accounts.RoleDeveloper: "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /keys /smpp /deliveries /test-number /senders /account",
-		accounts.RoleFinance:   "/ /charts /statement /account",
-		accounts.RoleReader:    "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /senders /account",
+		accounts.RoleOwner: "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /keys /smpp " +
+			"/deliveries /test-number /company /people /senders /statement /account",
+		accounts.RoleSender: "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /senders /account",
+		accounts.RoleDeveloper: "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /keys /smpp " +
+			"/deliveries /test-number /senders /account",
+		accounts.RoleFinance: "/ /charts /statement /account",
+		accounts.RoleReader:  "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /senders /account",
 	}
 	for _, role := range accounts.Roles {
 		c, person := w.person(company, role)
@@ -178,7 +183,8 @@ func (c *client) invited(email string, role accounts.Role, mails int) string {
 
 func (w *world) actsOfCompanies(act string) (n int) {
 	w.t.Helper()
-	if err := w.pool.QueryRow(w.t.Context(), `select count(*) from audit_log where act = $1 and company_id is not null`, act).Scan(&n); err != nil {
+	if err := w.pool.QueryRow(w.t.Context(), `select count(*) from audit_log where act = $1 and company_id is not null`,
+		act).Scan(&n); err != nil {
 		w.t.Fatal(err)
 	}
 	return n
@@ -189,16 +195,19 @@ func TestInvitePeople(t *testing.T) {
 	aline, owner, company := w.owner()
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	for field, form := range map[string][]string{
-		"name": {"name", " ", "email", "x@example.com", "role", "reader"}, "role": {"name", "X", "email", "x@example.com", "role", "admin"},
+		"name":  {"name", " ", "email", "x@example.com", "role", "reader"},
+		"role":  {"name", "X", "email", "x@example.com", "role", "admin"},
 		"email": {"name", "X", "email", "x", "role", "reader"},
 	} {
 		aline.wants(aline.post("/people", form...), http.StatusUnprocessableEntity, `id="f-`+field+`-wrong"`)
 	}
-	aline.wants(aline.post("/people", "name", "X", "email", owner.Email, "role", "reader"), http.StatusUnprocessableEntity, "already belongs to your company")
+	aline.wants(aline.post("/people", "name", "X", "email", owner.Email, "role", "reader"), http.StatusUnprocessableEntity,
+		"already belongs to your company")
 
 	// An address without an account.
 	link := aline.invited("jean@example.com", accounts.RoleSender, 0)
-	if text := w.mail("jean@example.com", 0).Text; !strings.Contains(text, owner.Email) || strings.Contains(text, company.Name) {
+	if text := w.mail("jean@example.com", 0).Text; !strings.Contains(text, owner.Email) ||
+		strings.Contains(text, company.Name) {
 		t.Errorf("the mail names an unchecked company, or not its sender:\n%s", text)
 	}
 	aline.wants(aline.get("/people"), http.StatusOK, "jean@example.com", "Invited")
@@ -221,7 +230,8 @@ func TestInvitePeople(t *testing.T) {
 	pia := w.user("pia@example.com", false)
 	link = aline.invited(pia.Email, accounts.RoleDeveloper, 0)
 	c := newClient(w)
-	if a := c.get(link); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/sign-in?next="+url.QueryEscape(link) {
+	if a := c.get(link); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/sign-in?next="+
+		url.QueryEscape(link) {
 		t.Errorf("without a session: %d %s", a.StatusCode, a.Header.Get("Location"))
 	}
 	c.wants(c.post(link, "password", testPassword), http.StatusSeeOther)

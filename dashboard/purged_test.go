@@ -16,7 +16,8 @@ func TestPurgedMessages(t *testing.T) {
 	if _, err := w.testNumbers.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
 		t.Fatal(err)
 	}
-	a := c.post("/messages/new", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "Amahoro mwese")
+	a := c.post("/messages/new", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message",
+		"Amahoro mwese")
 	c.wants(a, http.StatusSeeOther)
 	path := a.Header.Get("Location")
 	if body := c.get(path).body; !strings.Contains(body, "Amahoro mwese") {
@@ -32,7 +33,8 @@ func TestPurgedMessages(t *testing.T) {
 	purge(retention.PurgeBodies)
 	for _, page := range []string{path, "/messages"} {
 		body := c.get(page).body
-		if strings.Contains(body, "Amahoro mwese") || !strings.Contains(body, "Le texte a été supprimé.") && !strings.Contains(body, "The text was deleted.") {
+		if strings.Contains(body, "Amahoro mwese") || !strings.Contains(body, "Le texte a été supprimé.") &&
+			!strings.Contains(body, "The text was deleted.") {
 			t.Errorf("%s:\n%s", page, body)
 		}
 	}

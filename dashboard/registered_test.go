@@ -15,16 +15,17 @@ import (
 // registrationVersion is the hidden version of a carrier's form.
 func registrationVersion(t *testing.T, page, carrier string) string {
 	t.Helper()
-	found := regexp.MustCompile(`name="carrier" value="` + carrier + `">\s*<input type="hidden" name="version" value="([^"]*)"`).FindStringSubmatch(page)
+	found := regexp.MustCompile(`name="carrier" value="` + carrier +
+		`">\s*<input type="hidden" name="version" value="([^"]*)"`).FindStringSubmatch(page)
 	if found == nil {
 		t.Fatalf("no form for %s\n%s", carrier, page)
 	}
 	return found[1]
 }
 
-// TestSenderAtCarriersPages: an administrator records a sender's state at a carrier, from what the page showed, prints the
-// letter and stores its document; the customer sees where the name works; sends and campaigns toward the other carrier are
-// refused with the reason and cost nothing.
+// TestSenderAtCarriersPages: an administrator records a sender's state at a carrier, from what the page showed, prints
+// the letter and stores its document; the customer sees where the name works; sends and campaigns toward the other
+// carrier are refused with the reason and cost nothing.
 func TestSenderAtCarriersPages(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
@@ -46,7 +47,9 @@ func TestSenderAtCarriersPages(t *testing.T) {
 		admin.wants(a, status)
 		return a
 	}
-	for _, wrong := range [][]string{{"state", "maybe"}, {"state", "refused"}, {"state", "sent", "sent_on", "2999-01-01"}, {"state", "sent", "sent_on", "x"}, {"state", "sent", "reason", "a\u202e"}, {"state", "sent", "reason", strings.Repeat("x", 501)}} {
+	for _, wrong := range [][]string{{"state", "maybe"}, {"state", "refused"}, {"state", "sent", "sent_on", "2999-01-01"},
+		{"state", "sent", "sent_on", "x"}, {"state", "sent", "reason", "a\u202e"},
+		{"state", "sent", "reason", strings.Repeat("x", 501)}} {
 		record(http.StatusUnprocessableEntity, wrong...)
 	}
 	admin.wants(admin.post(path+"/carriers", "carrier", "econet", "state", "sent"), http.StatusNotFound)
@@ -64,15 +67,19 @@ func TestSenderAtCarriersPages(t *testing.T) {
 	c.wants(c.get("/senders"), http.StatusOK, "leo", "Refused", "Whose name?", "lumitel", "cost nothing")
 
 	// The customer's sends.
-	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "DEMO", "number", "79000001", "message", "x"),
+	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "DEMO", "number", "79000001",
+		"message", "x"),
 		http.StatusUnprocessableEntity, "does not know this sender ID yet")
-	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "DEMO", "number", "61000001", "message", "x"), http.StatusSeeOther)
+	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "DEMO", "number", "61000001",
+		"message", "x"), http.StatusSeeOther)
 	draft := c.send("/campaigns", "DEMO", "Bonjour", []byte("phone_number\n61000001\n79000001\n")).Header.Get("Location")
 	c.wants(c.get(draft), http.StatusOK, "1 line has an error", "leo does not know the sender ID DEMO yet: 79000001.")
 	c.wants(c.post(draft+"/without", "what", "faults"), http.StatusSeeOther)
 	c.wants(c.post(draft+"/send"), http.StatusSeeOther)
 	draft = c.send("/campaigns", "DEMO", "Bonjour", []byte("phone_number\n61000001\n")).Header.Get("Location")
-	w.exec(`insert into sender_carriers (sender_id, company_id, carrier, state) values ($1, $2, 'lumitel', 'requested')`, id, company.ID) // after the check of the file
+	// after the check of the file
+	w.exec(`insert into sender_carriers (sender_id, company_id, carrier, state) values ($1, $2, 'lumitel', 'requested')`,
+		id, company.ID)
 	c.wants(c.post(draft+"/send"), http.StatusUnprocessableEntity, "does not know this sender ID yet")
 	w.credits(company.ID, 98)
 
@@ -86,17 +93,20 @@ func TestSenderAtCarriersPages(t *testing.T) {
 	// The letter.
 	w.d.opts.Operator = web.Operator{Name: "Nyota <Ltd>", NIF: "4000999999", Address: "Rohero"}
 	w.d.wire()
-	if _, _, err := w.companies.SetFacts(t.Context(), 1, companies.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: "Rohero", Phone: "+257 22 21 00 00", Contact: hostile}); err != nil {
+	if _, _, err := w.companies.SetFacts(t.Context(), 1, companies.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21",
+		Address: "Rohero", Phone: "+257 22 21 00 00", Contact: hostile}); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`update senders set purpose = $1`, hostile)
 	letter := admin.get(path + "/letter?carrier=leo")
-	admin.wants(letter, http.StatusOK, `lang="fr"`, "Madame, Monsieur", "Nyota &lt;Ltd&gt;", "4000999999", "DEMO", "leo", "4000123456", "RC 12345/21", "aucune")
+	admin.wants(letter, http.StatusOK, `lang="fr"`, "Madame, Monsieur", "Nyota &lt;Ltd&gt;", "4000999999", "DEMO", "leo",
+		"4000123456", "RC 12345/21", "aucune")
 	if strings.Contains(letter.body, "<img") {
 		t.Error("markup of the customer is in the letter")
 	}
 	admin.wants(admin.get(path+"/letter?carrier=leo&in=en"), http.StatusOK, `lang="en"`, "Dear Sir or Madam")
-	for _, none := range []string{path + "/letter?carrier=econet", path + "/letter?carrier=leo&in=xx", senderPath(999) + "/letter?carrier=leo", senderPath(999)} {
+	for _, none := range []string{path + "/letter?carrier=econet", path + "/letter?carrier=leo&in=xx", senderPath(999) +
+		"/letter?carrier=leo", senderPath(999)} {
 		admin.wants(admin.get(none), http.StatusNotFound)
 	}
 
@@ -108,18 +118,21 @@ func TestSenderAtCarriersPages(t *testing.T) {
 	paper := fmt.Sprintf("/admin/registrations/%d/document", at)
 	admin.wants(admin.get(paper), http.StatusNotFound)
 	admin.wants(admin.uploadAs(paper, url.Values{}, "letter.txt", "text"), http.StatusUnprocessableEntity)
-	admin.wants(admin.uploadAs("/admin/registrations/999/document", url.Values{}, "letter.pdf", aCertificate), http.StatusNotFound)
+	admin.wants(admin.uploadAs("/admin/registrations/999/document", url.Values{}, "letter.pdf", aCertificate),
+		http.StatusNotFound)
 	admin.wants(admin.uploadAs(paper, url.Values{}, "letter.pdf", aCertificate), http.StatusSeeOther)
 	got := admin.get(paper)
 	admin.wants(got, http.StatusOK, aCertificate)
-	if !strings.HasPrefix(got.Header.Get("Content-Disposition"), "attachment") || got.Header.Get("Content-Type") != "application/pdf" {
+	if !strings.HasPrefix(got.Header.Get("Content-Disposition"), "attachment") ||
+		got.Header.Get("Content-Type") != "application/pdf" {
 		t.Errorf("%v", got.Header)
 	}
 	admin.wants(admin.get(path), http.StatusOK, "letter.pdf")
 	admin.wants(admin.get(path+"/letter?carrier=leo"), http.StatusOK, "letter.pdf")
 	c.wants(c.get(paper), http.StatusNotFound)
 	c.wants(c.get(path), http.StatusNotFound)
-	if acts := strings.Join(w.acts(company.ID), " "); !strings.HasSuffix(acts, "sender.carrier sender.carrier sender.carrier_document") {
+	if acts := strings.Join(w.acts(company.ID), " "); !strings.HasSuffix(
+		acts, "sender.carrier sender.carrier sender.carrier_document") {
 		t.Errorf("recorded: %s", acts)
 	}
 }

@@ -60,7 +60,8 @@ func TestAccountsAreNotTimed(t *testing.T) {
 		}
 		t.Cleanup(pool.Close)
 		on := accountsOn(pool)
-		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Holders, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Holders, on.Senders, on.TestNumbers
+		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Holders, r.Senders, r.TestNumbers = on.People, on.SignIn,
+			on.Sessions, on.Companies, on.Keys, on.Holders, on.Senders, on.TestNumbers
 		r.Tries.Account, r.Tries.Warnings = limit(t, 2, time.Hour), limit(t, 1, time.Hour)
 	})
 	owner, _, _ := w.customer("owner", "ISOKO", 0)
@@ -72,10 +73,15 @@ func TestAccountsAreNotTimed(t *testing.T) {
 		send func(email string) answer
 		want int
 	}{
-		{"a lost password", func(email string) answer { return newClient(w).post("/password", "email", email) }, http.StatusSeeOther},
-		{"a lost password, again", func(email string) answer { return newClient(w).post("/password", "email", email) }, http.StatusSeeOther},
-		{"a sign-up", func(email string) answer { return newClient(w).post("/sign-up", "name", "Aline", "email", email) }, http.StatusSeeOther},
-		{"a sign-up, again", func(email string) answer { return newClient(w).post("/sign-up", "name", "Aline", "email", email) }, http.StatusSeeOther},
+		{"a lost password", func(email string) answer { return newClient(w).post("/password", "email", email) },
+			http.StatusSeeOther},
+		{"a lost password, again", func(email string) answer { return newClient(w).post("/password", "email", email) },
+			http.StatusSeeOther},
+		{"a sign-up", func(email string) answer { return newClient(w).post("/sign-up", "name", "Aline", "email", email) },
+			http.StatusSeeOther},
+		{"a sign-up, again", func(email string) answer {
+			return newClient(w).post("/sign-up", "name", "Aline", "email", email)
+		}, http.StatusSeeOther},
 		{"a wrong password", func(email string) answer {
 			return newClient(w).post("/sign-in", "email", email, "password", "a wrong password")
 		}, http.StatusUnprocessableEntity},
@@ -100,7 +106,8 @@ func TestAccountsAreNotTimed(t *testing.T) {
 			of = append(of, trace.take())
 		}
 		if len(of[0]) == 0 || !slices.Equal(of[0], of[1]) || !slices.Equal(of[0], of[2]) {
-			t.Errorf("%s: known\n\t%s\nunknown\n\t%s\ndisabled\n\t%s", c.name, strings.Join(of[0], "\n\t"), strings.Join(of[1], "\n\t"), strings.Join(of[2], "\n\t"))
+			t.Errorf("%s: known\n\t%s\nunknown\n\t%s\ndisabled\n\t%s", c.name, strings.Join(of[0], "\n\t"),
+				strings.Join(of[1], "\n\t"), strings.Join(of[2], "\n\t"))
 		}
 	}
 }

@@ -22,7 +22,8 @@ func TestEveryKeyIsShown(t *testing.T) {
 		name string
 		key  []string // of each form
 		keys int
-	}{{"two tabs", []string{"", ""}, 2}, {"a double click", []string{form}, 1}, {"two quick forms", []string{web.NewFormKey(), web.NewFormKey()}, 2}} {
+	}{{"two tabs", []string{"", ""}, 2}, {"a double click", []string{form}, 1},
+		{"two quick forms", []string{web.NewFormKey(), web.NewFormKey()}, 2}} {
 		w.exec(`update api_tokens set revoked_at = now()`)
 		var all sync.WaitGroup
 		for i := range 4 {
@@ -72,7 +73,8 @@ func TestOldPageDecidesNothing(t *testing.T) {
 	}
 	state := func(approved, verified bool) {
 		t.Helper()
-		w.counts(1, fmt.Sprintf(`select count(*) from companies c join senders s on s.company_id = c.id where s.approved = %t and c.verified = %t`, approved, verified))
+		w.counts(1, fmt.Sprintf(`select count(*) from companies c join senders s on s.company_id = c.id where s.approved = %t
+			and c.verified = %t`, approved, verified))
 	}
 	shown := func(path, name string) string {
 		t.Helper()
@@ -94,7 +96,8 @@ func TestOldPageDecidesNothing(t *testing.T) {
 		for _, old := range []string{version, "", "x"} {
 			a := admin.do(http.MethodPost, "/admin/senders/1/approve", url.Values{"version": {old}})
 			admin.wants(a, http.StatusSeeOther)
-			admin.wants(admin.get(a.Header.Get("Location")), http.StatusOK, "Not approved: the company asks for something else now")
+			admin.wants(admin.get(a.Header.Get("Location")), http.StatusOK,
+				"Not approved: the company asks for something else now")
 			state(false, false)
 		}
 		admin.wants(admin.post("/admin/senders/1/approve", "version", shown(page, "version")), http.StatusSeeOther)
@@ -104,13 +107,15 @@ func TestOldPageDecidesNothing(t *testing.T) {
 		}
 	}
 
-	facts := []string{"nif", "4000123456", "trade_register", "RC 12345", "address", "Bujumbura", "phone", "+257 79 00 01 01", "contact", "Aline N."}
+	facts := []string{"nif", "4000123456", "trade_register", "RC 12345", "address", "Bujumbura", "phone",
+		"+257 79 00 01 01", "contact", "Aline N."}
 	old := shown(web.CompanyPath(company.ID), "facts")
 	aline.wants(aline.post("/company/facts", facts...), http.StatusSeeOther)
 	for _, act := range []string{"approve", "verify"} {
 		admin.wants(admin.post(web.CompanyPath(company.ID)+"/"+act, "facts", old), http.StatusSeeOther)
 	}
 	state(false, false)
-	admin.wants(admin.post(web.CompanyPath(company.ID)+"/verify", "facts", shown(web.CompanyPath(company.ID), "facts")), http.StatusSeeOther)
+	admin.wants(admin.post(web.CompanyPath(company.ID)+"/verify", "facts", shown(web.CompanyPath(company.ID), "facts")),
+		http.StatusSeeOther)
 	state(false, true)
 }

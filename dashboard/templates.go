@@ -26,7 +26,8 @@ var pages = sync.OnceValues(func() (*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return template.New("pages").Funcs(web.Functions).Funcs(signin.Functions).Funcs(settings.Functions).Funcs(develop.Functions).Funcs(money.Functions).Funcs(sending.Functions).Funcs(following.Functions).
+	return template.New("pages").Funcs(web.Functions).Funcs(signin.Functions).Funcs(settings.Functions).Funcs(
+		develop.Functions).Funcs(money.Functions).Funcs(sending.Functions).Funcs(following.Functions).
 		Funcs(administration.Functions).Funcs(template.FuncMap{
 		"asset": func(name string) (string, error) {
 			p, ok := all.paths[name]

@@ -29,7 +29,8 @@ func (w *world) hold(table string) (release func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE `+table+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+	if _, err := tx.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE `+table+
+		` IN ACCESS EXCLUSIVE MODE`); err != nil {
 		w.t.Fatal(err)
 	}
 	release = sync.OnceFunc(func() { _ = tx.Rollback(ctx) })
@@ -63,7 +64,8 @@ func TestTurnsOfOneUser(t *testing.T) {
 	greedy, _, _ := w.customer("aline", "ISOKO", 0)
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	for _, path := range []string{"/messages?status=failed", "/deliveries?state=delivered"} {
-		release := w.hold(map[bool]string{true: "messages", false: "webhook_deliveries"}[strings.HasPrefix(path, "/messages")])
+		release := w.hold(map[bool]string{true: "messages", false: "webhook_deliveries"}[strings.HasPrefix(
+			path, "/messages")])
 		answers := greedy.getMany(8, path)
 		for range 6 {
 			if a := w.next(answers); a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
@@ -118,7 +120,8 @@ func (c *client) drip(path, contentType string, length int) (conn net.Conn, line
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
-	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: %s\r\nContent-Type: %s\r\nCookie: intumwa-session=%s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: %s\r\nContent-Type: %s\r\nCookie: "+
+		"intumwa-session=%s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
 		path, address.Host, c.address, contentType, c.cookie("intumwa-session"), length)
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	if line, err = bufio.NewReader(conn).ReadString('\n'); err != nil {
@@ -142,7 +145,8 @@ func TestSlowForms(t *testing.T) {
 	refused := 0
 	for i := range 6 {
 		path := []string{"/campaigns", "/company/document"}[i%2]
-		if _, line := slow.drip(path, "multipart/form-data; boundary=x", campaigns.MaxSmallFile); strings.Contains(line, " 429 ") {
+		if _, line := slow.drip(path, "multipart/form-data; boundary=x", campaigns.MaxSmallFile); strings.Contains(
+			line, " 429 ") {
 			refused++
 		}
 	}
@@ -152,25 +156,29 @@ func TestSlowForms(t *testing.T) {
 	// A large file takes one of few places, and a company has one of them.
 	large, _, _ := w.customer("carol", "CAROL", 0)
 	for i, want := range []string{" 100 ", " 429 "} {
-		if _, line := large.drip("/campaigns", "multipart/form-data; boundary=x", campaigns.MaxFile); !strings.Contains(line, want) {
+		if _, line := large.drip("/campaigns", "multipart/form-data; boundary=x", campaigns.MaxFile); !strings.Contains(
+			line, want) {
 			t.Errorf("large file %d: %s", i+1, line)
 		}
 	}
 	for range 3 {
 		slow.wants(slow.get("/account"), http.StatusOK)
-		other.wants(other.send("/campaigns", "BOBCO", "Muraho {{izina}}", []byte("phone_number,izina\n79000001,A\n")), http.StatusSeeOther)
+		other.wants(other.send("/campaigns", "BOBCO", "Muraho {{izina}}", []byte("phone_number,izina\n79000001,A\n")),
+			http.StatusSeeOther)
 	}
 }
 
 // TestManyCompaniesUpload: one person's many companies do not block others' uploads.
 func TestManyCompaniesUpload(t *testing.T) {
 	w := newWorld(t, func(_ *Deps, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
-	for path, most := range map[string]int{"/campaigns": web.UploadsOfAddress, "/company/document": web.DocumentsOfAddress} {
+	for path, most := range map[string]int{"/campaigns": web.UploadsOfAddress,
+		"/company/document": web.DocumentsOfAddress} {
 		refused := 0
 		for i := range most/web.UploadsOfCompany + 1 {
 			slow, _, _ := w.customer(fmt.Sprintf("mallory%d-%d", most, i), fmt.Sprintf("MAL%dX%d", most, i), 0)
 			for range web.UploadsOfCompany {
-				if _, line := slow.drip(path, "multipart/form-data; boundary=x", campaigns.MaxSmallFile); strings.Contains(line, " 429 ") {
+				if _, line := slow.drip(path, "multipart/form-data; boundary=x", campaigns.MaxSmallFile); strings.Contains(
+					line, " 429 ") {
 					refused++
 				}
 			}
@@ -181,7 +189,8 @@ func TestManyCompaniesUpload(t *testing.T) {
 	}
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	other.address = "192.0.2.2"
-	other.wants(other.send("/campaigns", "BOBCO", "Muraho {{izina}}", []byte("phone_number,izina\n79000001,A\n")), http.StatusSeeOther)
+	other.wants(other.send("/campaigns", "BOBCO", "Muraho {{izina}}", []byte("phone_number,izina\n79000001,A\n")),
+		http.StatusSeeOther)
 	other.wants(other.uploadAs("/company/document", nil, "certificate.pdf", aCertificate), http.StatusSeeOther)
 }
 
@@ -242,7 +251,8 @@ func TestConcurrentRequestsKeepLimits(t *testing.T) {
 // TestCellsForEverySeparator: even a program with another cell separator finds no formula.
 func TestCellsForEverySeparator(t *testing.T) {
 	for text, want := range map[string]string{
-		"Muraho; nzoza ejo, saa 3": "Muraho; nzoza ejo, saa 3", "a-b=c": "a-b=c", "": "", "-5": "'-5", "a;=1": "a;'=1", `a,"=1`: `a,"'=1`,
+		"Muraho; nzoza ejo, saa 3": "Muraho; nzoza ejo, saa 3", "a-b=c": "a-b=c", "": "", "-5": "'-5", "a;=1": "a;'=1",
+		`a,"=1`: `a,"'=1`,
 		"a\n=1": "a\n'=1", "\t=1": "'\t'=1", "a;;\"\"@x": "a;;\"\"'@x", "a;\uff1d1": "a;'\uff1d1", "\r\n": "'\r\n",
 	} {
 		if got := texts.Cell(text); got != want {
@@ -250,14 +260,16 @@ func TestCellsForEverySeparator(t *testing.T) {
 		}
 	}
 	formulas := regexp.MustCompile("^\"*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
-	for _, evil := range []string{`hi;=HYPERLINK("http://evil.example","x")`, "hi,=1+1", "hi\t+1+1", "hi\n@SUM(A1)", `hi;"=1+1"`, `=1;=2,=3`, `;;"";-1`} {
+	for _, evil := range []string{`hi;=HYPERLINK("http://evil.example","x")`, "hi,=1+1", "hi\t+1+1", "hi\n@SUM(A1)",
+		`hi;"=1+1"`, `=1;=2,=3`, `;;"";-1`} {
 		for _, comma := range []rune{',', ';'} {
 			var file strings.Builder
 			out := csv.NewWriter(&file)
 			out.Comma = comma
 			_ = out.Write([]string{"1", texts.Cell(evil), "end"}) // a strings.Builder never fails
 			out.Flush()
-			for _, piece := range strings.FieldsFunc(file.String(), func(r rune) bool { return strings.ContainsRune(",;\t\r\n", r) }) {
+			for _, piece := range strings.FieldsFunc(file.String(),
+				func(r rune) bool { return strings.ContainsRune(",;\t\r\n", r) }) {
 				if formulas.MatchString(piece) {
 					t.Errorf("%q, separated by %q: a formula in %q", evil, comma, file.String())
 				}
@@ -270,9 +282,11 @@ func TestCellsForEverySeparator(t *testing.T) {
 func TestHeadConsumesNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 0)
-	for table, path := range map[string]string{"messages": "/messages.csv", "opt_outs": "/opt-outs.csv", "ledger": "/statement.csv", "inbound_messages": "/received.csv"} {
+	for table, path := range map[string]string{"messages": "/messages.csv", "opt_outs": "/opt-outs.csv",
+		"ledger": "/statement.csv", "inbound_messages": "/received.csv"} {
 		release := w.hold(table)
-		if a := c.do(http.MethodHead, path, nil); a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/csv") {
+		if a := c.do(http.MethodHead, path, nil); a.StatusCode != http.StatusOK ||
+			!strings.HasPrefix(a.Header.Get("Content-Type"), "text/csv") {
 			t.Errorf("%s: %d %s", path, a.StatusCode, a.Header.Get("Content-Type"))
 		}
 		release()

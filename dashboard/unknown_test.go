@@ -24,7 +24,8 @@ func TestOutcomeUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	campaign := c.send("/campaigns", "DEMO", "Bonjour", []byte("phone_number\n79000000\n")).Header.Get("Location") + "/send"
+	campaign := c.send("/campaigns", "DEMO", "Bonjour", []byte("phone_number\n79000000\n")).Header.Get("Location") +
+		"/send"
 	key := c.key("/messages/new")
 	for path, fields := range map[string][]string{
 		"/messages/new": {"do", "send", "key", key, "sender", "DEMO", "number", "79222222", "message", "x"},
@@ -32,7 +33,8 @@ func TestOutcomeUnknown(t *testing.T) {
 	} {
 		line := &testenv.Line{}
 		here := w.d.deps.Intake
-		in := intake.New(testenv.Unheard(t, w.pool, line), w.holders, w.testNumbers, messages.New(w.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
+		in := intake.New(testenv.Unheard(t, w.pool, line), w.holders, w.testNumbers, messages.New(w.pool),
+			queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
 		running, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = in.Run(running) }()
@@ -55,8 +57,8 @@ func TestOutcomeUnknown(t *testing.T) {
 	w.credits(company.ID, 98)
 }
 
-// TestUnknownRefusal: a campaign whose first part had an unknown outcome that was a refusal can be sent again at once, once,
-// although its further parts are looked for.
+// TestUnknownRefusal: a campaign whose first part had an unknown outcome that was a refusal can be sent again at once,
+// once, although its further parts are looked for.
 func TestUnknownRefusal(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 2000)

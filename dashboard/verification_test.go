@@ -17,7 +17,8 @@ import (
 func (w *world) code(number string) string {
 	w.t.Helper()
 	var secret otp.Secret
-	if err := w.pool.QueryRow(w.t.Context(), `select secret from messages where phone_number = $1 and secret is not null order by id desc limit 1`, number).Scan(&secret); err != nil {
+	if err := w.pool.QueryRow(w.t.Context(), `select secret from messages where phone_number = $1 and secret is not null
+		order by id desc limit 1`, number).Scan(&secret); err != nil {
 		w.t.Fatal(err)
 	}
 	return secret.Code([]byte("key"))
@@ -30,7 +31,8 @@ func TestVerificationsPage(t *testing.T) {
 	bob, _, _ := w.customer("bob", "BOBCO", 10)
 	const number = "+25779000001"
 	aline.wants(aline.get("/verifications"), http.StatusOK, "No verifications yet", "Verify your test number first")
-	aline.wants(aline.post("/verifications", "sender", "ISOKO", "locale", "en"), http.StatusUnprocessableEntity, "Verify your test number first")
+	aline.wants(aline.post("/verifications", "sender", "ISOKO", "locale", "en"), http.StatusUnprocessableEntity,
+		"Verify your test number first")
 	w.exec(`update users set test_number = $1, test_verified_at = now() where id = $2`, number, user.ID)
 	try := func(sender string) answer {
 		return aline.post("/verifications", "key", aline.key("/verifications"), "sender", sender, "locale", "en")
@@ -70,8 +72,10 @@ func TestVerificationsPage(t *testing.T) {
 	}
 	aline.wants(try(testSender), http.StatusTooManyRequests, "Too many codes")
 	w.credits(company.ID, 9)
-	w.exec(`insert into verifications (ulid, company_id, user_id, phone_number, sender, locale, secret, test, expires_at, state, message, carrier, client_reference)
-		select gen_random_uuid(), $1, 1, '+25779000002', 'ISOKO', 'en', '', false, now(), 4, gen_random_uuid(), 'leo', 'ref-' || n from generate_series(1, 30) n`, company.ID)
+	w.exec(`insert into verifications (ulid, company_id, user_id, phone_number, sender, locale, secret, test, expires_at,
+		state, message, carrier, client_reference)
+		select gen_random_uuid(), $1, 1, '+25779000002', 'ISOKO', 'en', '', false, now(), 4, gen_random_uuid(), 'leo',
+			'ref-' || n from generate_series(1, 30) n`, company.ID)
 	first := aline.get("/verifications")
 	aline.wants(first, http.StatusOK, "ref-30", "Not delivered")
 	if n := strings.Count(first.body, "ref-"); n != web.MessagesOnPage {
@@ -86,14 +90,17 @@ func TestVerificationTexts(t *testing.T) {
 	aline, _, company := w.customer("aline", "ISOKO", 10)
 	root := newClient(w)
 	root.inside("root@example.com")
-	for text, wrong := range map[string]string{"": "", "ISOKO": "must contain the code", "{{code}} {{name}}": "Only {{code}}", "{{code}} @": "takes more room", "{{code}}" + strings.Repeat("a", 152): "one segment"} {
+	for text, wrong := range map[string]string{"": "", "ISOKO": "must contain the code",
+		"{{code}} {{name}}": "Only {{code}}", "{{code}} @": "takes more room",
+		"{{code}}" + strings.Repeat("a", 152): "one segment"} {
 		a := aline.post("/verifications/text", "locale", "fr", "text", text)
 		aline.wants(a, http.StatusUnprocessableEntity)
 		if !strings.Contains(a.body, wrong) {
 			t.Errorf("%q: not %q", text, wrong)
 		}
 	}
-	aline.wants(aline.post("/verifications/text", "locale", "de", "text", "{{code}}"), http.StatusUnprocessableEntity, "one of the languages")
+	aline.wants(aline.post("/verifications/text", "locale", "de", "text", "{{code}}"), http.StatusUnprocessableEntity,
+		"one of the languages")
 	aline.wants(aline.post("/verifications/text", "locale", "fr", "text", "ISOKO : {{code}}"), http.StatusSeeOther)
 	aline.wants(aline.get("/verifications"), http.StatusOK, "Waiting for approval", "ISOKO : {{code}}")
 	shown := root.get("/admin/verifications")
@@ -114,7 +121,8 @@ func TestVerificationTexts(t *testing.T) {
 		return text
 	}
 	aline.wants(aline.post("/verifications/text", "locale", "fr", "text", "New {{code}}"), http.StatusSeeOther)
-	aline.wants(aline.get("/verifications"), http.StatusOK, "In use", "ISOKO {{code}}", "New {{code}}", "Waiting for approval")
+	aline.wants(aline.get("/verifications"), http.StatusOK, "In use", "ISOKO {{code}}", "New {{code}}",
+		"Waiting for approval")
 	if got := used(); got != "ISOKO {{code}}" {
 		t.Errorf("a text that waits withdraws the one before: %q", got)
 	}
@@ -124,7 +132,9 @@ func TestVerificationTexts(t *testing.T) {
 		t.Errorf("a text that is refused withdraws the one before: %q", got)
 	}
 	aline.wants(aline.post("/verifications/text", "locale", "fr", "text", "New {{code}}"), http.StatusSeeOther)
-	root.wants(root.post("/admin/verifications/1/approve", "version", regexp.MustCompile(`name="version" value="([^"]+)"`).FindStringSubmatch(root.get("/admin/verifications").body)[1]), http.StatusSeeOther)
+	root.wants(root.post("/admin/verifications/1/approve", "version",
+		regexp.MustCompile(`name="version" value="([^"]+)"`).FindStringSubmatch(root.get("/admin/verifications").body)[1]),
+		http.StatusSeeOther)
 	if got := used(); got != "New {{code}}" {
 		t.Errorf("approved: %q", got)
 	}
@@ -137,7 +147,9 @@ func TestVerificationTexts(t *testing.T) {
 	root.wants(root.post("/admin/verifications/99/approve", "version", version), http.StatusNotFound)
 
 	today := time.Now().UTC().Add(2 * time.Hour)
-	w.exec(`insert into conversions (day, carrier, block, company_id, asked, converted) values ($1, 'leo', '+2577900', 1, 40, 30), ($1::date - 20, 'lumitel', '+2576100', 1, 20, 1)`, today.Format(time.DateOnly))
+	w.exec(`insert into conversions (day, carrier, block, company_id, asked, converted)
+		values ($1, 'leo', '+2577900', 1, 40, 30), ($1::date - 20, 'lumitel', '+2576100', 1, 20, 1)`,
+		today.Format(time.DateOnly))
 	a := root.get("/admin/verifications")
 	root.wants(a, http.StatusOK, "2577900", "75.0 %")
 	if strings.Contains(a.body, "lumitel") {

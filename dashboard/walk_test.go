@@ -94,7 +94,8 @@ func walk(t *testing.T, language, axe string) {
 	}
 	for _, r := range w.d.site.Routes() {
 		page := regexp.MustCompile(`^` + regexp.MustCompile(`:\w+`).ReplaceAllString(r.Path, `[^/]+`) + `$`)
-		file := strings.HasSuffix(r.Path, ".csv") || strings.HasSuffix(r.Path, "/document") || strings.HasPrefix(r.Path, "/assets") || r.Path == "/robots.txt"
+		file := strings.HasSuffix(r.Path, ".csv") || strings.HasSuffix(r.Path, "/document") ||
+			strings.HasPrefix(r.Path, "/assets") || r.Path == "/robots.txt"
 		if r.Method == http.MethodGet && !file && !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), page.MatchString) {
 			t.Errorf("nobody has opened %s", r.Path)
 		}
@@ -184,10 +185,12 @@ func (p *person) signsUp(email string) {
 
 // statesFacts states the company's facts and uploads a document.
 func (p *person) statesFacts() {
-	p.submit("facts.save", "facts.nif.wrong", "nif", "4000 1", "trade_register", "RC 1", "address", "Rohero", "phone", "22 21", "contact", "Aline")
+	p.submit("facts.save", "facts.nif.wrong", "nif", "4000 1", "trade_register", "RC 1", "address", "Rohero", "phone",
+		"22 21", "contact", "Aline")
 	p.sees("facts.phone.wrong")
 	p.look("company-wrong")
-	p.submit("facts.save", "flash.facts", "nif", "4000 123 456", "trade_register", "RC 12345/21", "address", "12, avenue de la Mission, Rohero, Bujumbura "+hostile, "phone", "+257 22 21 00 00", "contact", "Aline Ndayishimiye")
+	p.submit("facts.save", "flash.facts", "nif", "4000 123 456", "trade_register", "RC 12345/21", "address",
+		"12, avenue de la Mission, Rohero, Bujumbura "+hostile, "phone", "+257 22 21 00 00", "contact", "Aline Ndayishimiye")
 	p.submit("facts.upload", "flash.document", "file", p.file("certificate.pdf", "%PDF-1.7\n"))
 	p.look("company-stated")
 }
@@ -199,7 +202,8 @@ func (p *person) requestsSenders() {
 	p.submit("senders.request.do", "senders.name.wrong", "name", "Isoko & Fils", "purpose", "x")
 	p.look("senders-wrong")
 	for _, name := range []string{"IsokoNews", "IsokoShop", "ISOKO"} {
-		p.submit("senders.request.do", "flash.sender", "name", name, "purpose", "Order news for customers of our shops in Bujumbura and Gitega")
+		p.submit("senders.request.do", "flash.sender", "name", name, "purpose",
+			"Order news for customers of our shops in Bujumbura and Gitega")
 	}
 }
 
@@ -211,7 +215,8 @@ func (p *person) watchesWebhooks(company int64) {
 	p.submit("webhook.save", "webhook.bad.scheme", "url", "ftp://example.com")
 	p.submit("webhook.save", "webhook.secret.new", "url", r.URL+"/intumwa")
 	p.look("webhooks-made")
-	r.answer(http.StatusInternalServerError, "Traceback (most recent call last):\n  File \"hook.py\", line 12, in post\nKeyError: 'message_id'")
+	r.answer(http.StatusInternalServerError, "Traceback (most recent call last):\n  File \"hook.py\", line 12, in "+
+		"post\nKeyError: 'message_id'")
 	p.submit("webhook.test.do", "attempt.answer", "test", webhooks.Failed)
 	p.look("webhooks-test")
 	p.press("webhook.rotate.do")
@@ -227,7 +232,8 @@ func (p *person) watchesWebhooks(company int64) {
 	r.answer(http.StatusOK, "")
 	p.w.enqueue(company, 1000*company, 4)
 	p.w.until("they are delivered", func() bool { return p.w.inState(company, webhooks.StateDelivered) == 4 })
-	r.answer(http.StatusBadGateway, "<html><head><title>502 Bad Gateway</title></head>\n<body><center><h1>502 Bad Gateway</h1></center></body></html>")
+	r.answer(http.StatusBadGateway, "<html><head><title>502 Bad Gateway</title></head>\n<body><center><h1>502 Bad "+
+		"Gateway</h1></center></body></html>")
 	p.w.enqueue(company, 1000*company+10, 3)
 	p.w.until("they fail", func() bool { return p.w.inState(company, webhooks.StateFailed) == 3 })
 	p.open("/deliveries")
@@ -236,7 +242,8 @@ func (p *person) watchesWebhooks(company int64) {
 	p.sees("deliveries.nomatch")
 	p.look("deliveries-nomatch")
 	p.open("/deliveries?state=failed")
-	list, _, err := p.w.hooks.Deliveries(p.Context(), sms.CompanyID(company), webhooks.Filter{State: webhooks.StateFailed}, 0, 1)
+	list, _, err := p.w.hooks.Deliveries(p.Context(), sms.CompanyID(company), webhooks.Filter{State: webhooks.StateFailed},
+		0, 1)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -264,9 +271,12 @@ func (p *person) bindsBySMPP(company int64) {
 	p.look("smpp-wrong")
 	p.submit("keys.create", "smpp.binds.none", "name", "Core banking "+hostile, "networks", "192.0.2.0/24, 2001:db8::/32")
 	p.look("smpp-made")
-	p.w.exec(`insert into smpp_binds (account, process, peer, mode, seen_at, submitted, refused, in_flight, unanswered) select id, 'gateway-1', '[2001:db8:1234:5678::7]:40000', 'transceiver', now() + interval '1 hour', 12345, '{"ESME_RTHROTTLED": 77, "ESME_RINVSRCADR": 1}', 3, 5
+	p.w.exec(`insert into smpp_binds (account, process, peer, mode, seen_at, submitted, refused, in_flight, unanswered)
+		select id, 'gateway-1', '[2001:db8:1234:5678::7]:40000', 'transceiver', now() + interval '1 hour', 12345,
+			'{"ESME_RTHROTTLED": 77, "ESME_RINVSRCADR": 1}', 3, 5
 		from api_tokens where system_id is not null and user_id in (select id from users where company_id = $1)`, company)
-	p.w.exec(`insert into smpp_deliveries (account, phone_number, address, at, body) select id, '+25779000001', 'A', now(), 'x' from api_tokens where system_id is not null`)
+	p.w.exec(`insert into smpp_deliveries (account, phone_number, address, at, body) select id, '+25779000001', 'A', now(),
+		'x' from api_tokens where system_id is not null`)
 	p.open("/smpp")
 	p.look("smpp")
 	p.press("smpp.unbind")
@@ -324,7 +334,8 @@ func (p *person) verifies(number string) {
 	p.look("verifications-none")
 	p.submit("verification.ask.do", "verification.text.nocode", "text", "ISOKO")
 	p.look("verifications-wrong")
-	p.submit("verification.ask.do", "flash.verification.asked", "text", "ISOKO: {{code}}, iminota {{minutes}}. Ntuyihe uwundi muntu.")
+	p.submit("verification.ask.do", "flash.verification.asked", "text",
+		"ISOKO: {{code}}, iminota {{minutes}}. Ntuyihe uwundi muntu.")
 	p.press("verification.try.do", "+257"+number)
 	p.sees("flash.verification.sent")
 	p.look("verifications-tried")
@@ -335,16 +346,20 @@ func (p *person) verifies(number string) {
 // sendsMessages sends a message and finds it and a batch.
 func (p *person) sendsMessages(email string, company int64) {
 	p.open("/messages/new")
-	p.filled("compose.send", "number", "79000301", "message", "Merci ! « Votre commande » est prête ✅ "+strings.Repeat("à bientôt ", 4))
+	p.filled("compose.send", "number", "79000301", "message", "Merci ! « Votre commande » est prête ✅ "+
+		strings.Repeat("à bientôt ", 4))
 	p.sees("compose.foreign.text") // measured while it is typed
 	p.look("compose-unicode")
 	p.tap("compose.replace")
-	p.do("waiting for the text", chromedp.Poll(`document.querySelector("textarea").value.startsWith('Merci ! " Votre commande " est prete ✅')`, nil))
+	p.do("waiting for the text",
+		chromedp.Poll(`document.querySelector("textarea").value.startsWith('Merci ! " Votre commande " est prete ✅')`, nil))
 	p.submit("compose.send", "error.number", "number", "22 00 00 00")
 	p.look("compose-wrong")
 	p.submit("compose.send", "flash.sent", "number", "79000301")
-	p.w.exec(`insert into segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at, state, receipt, error, receipt_at)
-		select id, 1, 2, 'leo', 'leo-1', id::text, id::text, now(), 1, 'DELIVRD', '000', now() from messages where phone_number = '+25779000301' and company_id = $1`, company)
+	p.w.exec(`insert into segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at, state,
+		receipt, error, receipt_at)
+		select id, 1, 2, 'leo', 'leo-1', id::text, id::text, now(), 1, 'DELIVRD', '000', now() from messages
+			where phone_number = '+25779000301' and company_id = $1`, company)
 	p.open(p.where())
 	p.sees("life.receipt", 1)
 	p.look("message-pending")
@@ -359,7 +374,8 @@ func (p *person) sendsMessages(email string, company int64) {
 	}
 	bulk := intake.Batch{Sender: "ISOKO"}
 	for i := range 30 {
-		bulk.Recipients = append(bulk.Recipients, intake.Recipient{Number: sms.Number(fmt.Sprintf("+2577901%04d", i)), Message: fmt.Sprintf("Amahoro %d, ibicuruzwa vyawe birageze.", i+1)})
+		bulk.Recipients = append(bulk.Recipients, intake.Recipient{Number: sms.Number(fmt.Sprintf("+2577901%04d", i)),
+			Message: fmt.Sprintf("Amahoro %d, ibicuruzwa vyawe birageze.", i+1)})
 	}
 	answer, err := p.w.d.deps.Intake.SendBatch(p.Context(), principal, bulk)
 	if err != nil {
@@ -408,7 +424,8 @@ func (p *person) readsHandsets(company int64) {
 	p.submit("optouts.add", "error.number", "number", "12")
 	p.look("optouts-wrong")
 	p.submit("optouts.add", "flash.optout.added", "number", "79 12 34 00")
-	if _, err := handsets.New(p.w.pool).OptOut(p.Context(), sms.CompanyID(company), []handsets.OptOut{{Number: "+25771234500", Sender: "ISOKO", Source: handsets.ByHandset}}); err != nil {
+	if _, err := handsets.New(p.w.pool).OptOut(p.Context(), sms.CompanyID(company),
+		[]handsets.OptOut{{Number: "+25771234500", Sender: "ISOKO", Source: handsets.ByHandset}}); err != nil {
 		p.Fatal(err)
 	}
 	p.open("/opt-outs")
@@ -426,14 +443,18 @@ func (p *person) sendsCampaigns() {
 	const template = "Bonjour {{prenom}}, votre facture de {{montant}} FBu est prête. Merci, ISOKO"
 	p.press("nav.campaigns")
 	p.look("campaigns-new")
-	p.submit("campaign.check", "campaign.wrong", "template", template, "file", p.file("empty.csv", "phone_number;Prénom;Montant\n"))
+	p.submit("campaign.check", "campaign.wrong", "template", template, "file",
+		p.file("empty.csv", "phone_number;Prénom;Montant\n"))
 	p.look("campaigns-wrong")
 	p.submit("campaign.check", "draft.faults.text", "template", template,
-		"file", p.file("clients.csv", "phone_number;Prénom;Montant\n+257 79 12 34;Aline;25 000\n=1+1;Éric;18 500\n71 234 567;Jean\n"))
+		"file", p.file("clients.csv", "phone_number;Prénom;Montant\n+257 79 12 34;Aline;25 000\n=1+1;Éric;18 500\n71 "+
+			"234 567;Jean\n"))
 	p.look("draft-wrong")
 
 	// A guessed encoding is shown, and the person can choose another.
-	old, err := charmap.Windows1252.NewEncoder().String("Téléphone;Prénom;Montant\n+257 79 12 34 00;Aline;25 000\n71 234 500;Hélène;18 500\n79 12 35 01;Jean-Bosco;7 000\n61 000 000;;1 250\n")
+	old, err := charmap.Windows1252.NewEncoder().String(
+		"Téléphone;Prénom;Montant\n+257 79 12 34 00;Aline;25 000\n71 234 " +
+			"500;Hélène;18 500\n79 12 35 01;Jean-Bosco;7 000\n61 000 000;;1 250\n")
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -458,7 +479,8 @@ func (p *person) sendsCampaigns() {
 	p.look("campaign-finished")
 
 	book := excelize.NewFile()
-	for i, row := range [][]any{{"Téléphone", "Prénom", "Montant"}, {"79 12 35 01", "Łucja", 25000}, {61000000, "", "18\u202f500"}} {
+	for i, row := range [][]any{{"Téléphone", "Prénom", "Montant"}, {"79 12 35 01", "Łucja", 25000},
+		{61000000, "", "18\u202f500"}} {
 		if err := book.SetSheetRow("Sheet1", fmt.Sprintf("A%d", i+1), &row); err != nil {
 			p.Fatal(err)
 		}
@@ -547,7 +569,8 @@ func (p *person) worksWithOthers(jean *person, email string) {
 	jean.open(linkInMail.FindString(p.w.mail(email, 0).Text))
 	jean.look("invitation-new")
 	jean.submit("finish.button", "flash.welcome", "password", testPassword)
-	for _, role := range []accounts.Role{accounts.RoleReader, accounts.RoleSender, accounts.RoleDeveloper, accounts.RoleFinance} {
+	for _, role := range []accounts.Role{accounts.RoleReader, accounts.RoleSender, accounts.RoleDeveloper,
+		accounts.RoleFinance} {
 		if role != accounts.RoleReader {
 			p.press("nav.people")
 			p.fillIn(p.lang.T("people.change.do", "Jean"), "role", string(role))
@@ -611,7 +634,8 @@ func (p *person) entersAdministration() {
 	p.sees("admin.enter.setup")
 	p.look("admin-setup")
 	p.press("account.twostep.open")
-	p.submit("twostep.turnon", "twostep.codes", "present", testPassword, "code", codeOf(p.T, totpSecret.FindString(p.read())))
+	p.submit("twostep.turnon", "twostep.codes", "present", testPassword, "code",
+		codeOf(p.T, totpSecret.FindString(p.read())))
 	recovery := recoveryKey.FindString(p.read())
 	p.open("/admin")
 	p.look("admin-enter")
@@ -670,7 +694,8 @@ func (p *person) administers(other int64) {
 	if _, err := w.senders.CreateSender(p.Context(), company.ID, name, "BI", false); err != nil {
 		p.Fatal(err)
 	}
-	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://isoko.example/hook?key=canary', 'sealed')`, company.ID)
+	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://isoko.example/hook?key=canary',
+		'sealed')`, company.ID)
 	number := sms.Number("+257610001" + map[string]string{"fr": "01", "en": "02"}[language])
 	message := w.accept(company.ID, customer.ID, number, "lumitel")
 	w.settle()
@@ -691,11 +716,13 @@ func (p *person) administers(other int64) {
 	if err := w.pool.QueryRow(p.Context(), `SELECT id FROM senders WHERE name = $1`, name).Scan(&sender); err != nil {
 		p.Fatal(err)
 	}
-	_, at, err := w.senders.SetRegistration(p.Context(), sender, "lumitel", senders.RegistrationChange{State: senders.RegistrationSent, Reason: hostile})
+	_, at, err := w.senders.SetRegistration(p.Context(), sender, "lumitel",
+		senders.RegistrationChange{State: senders.RegistrationSent, Reason: hostile})
 	if err != nil {
 		p.Fatal(err)
 	}
-	if err := w.senders.SetRegistrationDocument(p.Context(), at.ID, strings.Repeat("lettre", 16)+".pdf", []byte("%PDF-1.7\n")); err != nil {
+	if err := w.senders.SetRegistrationDocument(p.Context(), at.ID, strings.Repeat("lettre", 16)+".pdf",
+		[]byte("%PDF-1.7\n")); err != nil {
 		p.Fatal(err)
 	}
 	w.exec(`UPDATE sender_carriers SET changed_at = now() - interval '8 days'`)
@@ -719,10 +746,13 @@ func (p *person) administers(other int64) {
 	p.look("admin-company")
 	p.submit("credits.book", "credits.negative", "amount", "-5", "note", "correction")
 	p.look("admin-company-wrong")
-	if _, _, err := w.companies.SetFacts(p.Context(), sms.CompanyID(company.ID), companies.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: strings.Repeat("Rohero ", 40), Phone: "+257 22 21 00 00", Contact: "Éric " + hostile}); err != nil {
+	if _, _, err := w.companies.SetFacts(p.Context(), sms.CompanyID(company.ID),
+		companies.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: strings.Repeat("Rohero ", 40),
+			Phone: "+257 22 21 00 00", Contact: "Éric " + hostile}); err != nil {
 		p.Fatal(err)
 	}
-	if _, _, err := w.companies.SetDocument(p.Context(), sms.CompanyID(company.ID), strings.Repeat("certificat", 9)+".pdf", []byte("%PDF-1.7\n")); err != nil {
+	if _, _, err := w.companies.SetDocument(p.Context(), sms.CompanyID(company.ID), strings.Repeat("certificat", 9)+".pdf",
+		[]byte("%PDF-1.7\n")); err != nil {
 		p.Fatal(err)
 	}
 	p.submit("credits.book", "flash.credits", "amount", "1500", "note", "Invoice 12 "+hostile)
@@ -786,7 +816,8 @@ func (p *person) administers(other int64) {
 	p.sees("life.unanswered")
 	p.reads(number.Masked())
 	p.look("admin-message")
-	w.exec(`update segments set carrier_id = $2, key = lower($2) from messages m where message_id = m.id and ulid = $1`, message.Bytes(), "9F-"+language)
+	w.exec(`update segments set carrier_id = $2, key = lower($2) from messages m where message_id = m.id and ulid = $1`,
+		message.Bytes(), "9F-"+language)
 	p.open("/admin/search?q=9F-" + language)
 	if p.where() != "/admin/messages/"+message.String() {
 		p.Errorf("a carrier's id leads to %s", p.where())
@@ -819,14 +850,17 @@ func (p *person) administers(other int64) {
 func (w *world) strays() {
 	w.t.Helper()
 	w.exec(`INSERT INTO links (name, carrier, state, "window", in_flight, tps, last_error) VALUES
-		('lumitel-1', 'lumitel', 'bound', 20, 5, 200, ''), ('econet-1', 'econet', 'connecting', 10, 0, 0, 'connection refused')`)
+		('lumitel-1', 'lumitel', 'bound', 20, 5, 200, ''), ('econet-1', 'econet', 'connecting', 10, 0, 0,
+		'connection refused')`)
 	w.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, status, error, outcome)
 		VALUES ('lumitel', 'lumitel-1', 'k', $1, '25761000000', 'DELIVRD', 1, '000', 'unmatched')`, "7f\x1b[2J"+hostile)
 	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome) VALUES
-		('lumitel', 'lumitel-1', '25761000001', '8080', 0, 0, $1, '', 'unrouted'), ('lumitel', 'lumitel-2', '25761000002', '8080', 4, 0, NULL, '\x0102', 'unrouted')`,
+		('lumitel', 'lumitel-1', '25761000001', '8080', 0, 0, $1, '', 'unrouted'), ('lumitel', 'lumitel-2', '25761000002',
+		'8080', 4, 0, NULL, '\x0102', 'unrouted')`,
 		"STOP\x1b[2J\u202e"+hostile)
 	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome)
-		SELECT 'lumitel', 'lumitel-1', '25761000003', 'INTUMWATEST', 0, 0, repeat('Ndabikeneye ejo mu gitondo. ', 40), '', 'unrouted' FROM generate_series(1, 40)`)
+		SELECT 'lumitel', 'lumitel-1', '25761000003', 'INTUMWATEST', 0, 0, repeat('Ndabikeneye ejo mu gitondo. ', 40), '',
+			'unrouted' FROM generate_series(1, 40)`)
 }
 
 // settle makes every pending message sent.
@@ -840,8 +874,11 @@ func (w *world) history(company int64) {
 	w.t.Helper()
 	w.exec(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref, note, created_at)
 		SELECT $1, kind, amount, (SELECT credits FROM balances WHERE company_id = $1) + sum(amount) OVER (ORDER BY i),
-			CASE WHEN kind <> 'adjustment' THEN gen_random_uuid() END, CASE WHEN kind = 'adjustment' THEN 'Facture 2026-0147, payée par virement' ELSE '' END, now()
+			CASE WHEN kind <> 'adjustment' THEN gen_random_uuid() END, CASE WHEN kind = 'adjustment'
+			THEN 'Facture 2026-0147, payée par virement' ELSE '' END, now()
 		FROM (SELECT i, CASE WHEN i % 20 = 0 THEN 'adjustment' WHEN i % 7 = 0 THEN 'refund' ELSE 'send' END AS kind,
-			CASE WHEN i % 20 = 0 THEN 1000 WHEN i % 7 = 0 THEN 1 ELSE -(i % 30) - 1 END AS amount FROM generate_series(1, 90) i) x`, company)
-	w.exec(`UPDATE balances SET credits = (SELECT balance_after FROM ledger WHERE company_id = $1 ORDER BY id DESC LIMIT 1) WHERE company_id = $1`, company)
+			CASE WHEN i % 20 = 0 THEN 1000 WHEN i % 7 = 0 THEN 1 ELSE -(i % 30) - 1 END AS amount
+			FROM generate_series(1, 90) i) x`, company)
+	w.exec(`UPDATE balances SET credits = (SELECT balance_after FROM ledger WHERE company_id = $1 ORDER BY id DESC LIMIT 1)
+		WHERE company_id = $1`, company)
 }

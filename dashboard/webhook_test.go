@@ -189,7 +189,8 @@ func TestWebhookSecret(t *testing.T) {
 	page = c.get("/deliveries")
 	second := secretOn(page)
 	w.letters.Wake("")
-	if m := w.mail(user.Email, 1); !strings.Contains(m.Subject, "secret de signature") || !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, second) {
+	if m := w.mail(user.Email, 1); !strings.Contains(m.Subject, "secret de signature") ||
+		!strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, second) {
 		t.Errorf("the mail to the owner: %s\n%s", m.Subject, m.Text)
 	}
 	c.wants(page, http.StatusOK, "signed with the old secret and the new one", "X-Webhook-Signature")
@@ -219,10 +220,12 @@ func TestWebhookSecret(t *testing.T) {
 		t.Errorf("recorded: %s", got)
 	}
 	var actor, all string
-	if err := w.pool.QueryRow(t.Context(), `select min(actor), string_agg(audit_log::text, ' ') from audit_log`).Scan(&actor, &all); err != nil {
+	if err := w.pool.QueryRow(t.Context(), `select min(actor), string_agg(audit_log::text, ' ') from audit_log`).Scan(
+		&actor, &all); err != nil {
 		t.Fatal(err)
 	}
-	if actor != audit.User(user.ID) || strings.Contains(all, first) || strings.Contains(all, second) || strings.Contains(all, "hidden") {
+	if actor != audit.User(user.ID) || strings.Contains(all, first) || strings.Contains(all, second) ||
+		strings.Contains(all, "hidden") {
 		t.Errorf("the record of %s: %s", actor, all)
 	}
 	if a := c.get("/deliveries"); !strings.Contains(a.body, "No deliveries yet") {
@@ -236,10 +239,14 @@ func TestWebhookAddress(t *testing.T) {
 	w := newWorld(t, func(r *Deps, _ *Options) { r.Webhooks = webhooks.New(r.Pool, webhooks.Options{}) })
 	c, _, company := w.owner()
 	for address, text := range map[string]string{
-		"": "This field is required.", "x": "not a complete address", "http://example.com": "must begin with https://", "javascript:alert(1)": "not a complete address",
-		"https://u:p@example.com/": "user name or password", "https://example.com/#x": "# part", "https://example.com:8443/": "port 443",
-		"https://127.0.0.1/": "must be public", "https://169.254.169.254/latest": "must be public", "https://[::1]/": "must be public", "https://localhost/": "must be public",
-		"https://exa mple.com/": "not a complete address", "https://-é-/": "not a complete address", "https://a..b/": "host name is wrong", "https://example.com/" + strings.Repeat("x", 3000): "not a complete address",
+		"": "This field is required.", "x": "not a complete address", "http://example.com": "must begin with https://",
+		"javascript:alert(1)":      "not a complete address",
+		"https://u:p@example.com/": "user name or password", "https://example.com/#x": "# part",
+		"https://example.com:8443/": "port 443",
+		"https://127.0.0.1/":        "must be public", "https://169.254.169.254/latest": "must be public",
+		"https://[::1]/": "must be public", "https://localhost/": "must be public",
+		"https://exa mple.com/": "not a complete address", "https://-é-/": "not a complete address",
+		"https://a..b/": "host name is wrong", "https://example.com/" + strings.Repeat("x", 3000): "not a complete address",
 		"https://example.com/" + markup: "not a complete address",
 	} {
 		a := c.post("/webhook", "url", address)
@@ -312,7 +319,8 @@ func TestSenders(t *testing.T) {
 		c.wants(c.post("/senders", "name", "S"+strconv.Itoa(i), "purpose", "x"), http.StatusSeeOther)
 	}
 	c.wants(c.post("/senders", "name", "MORE", "purpose", "x"), http.StatusUnprocessableEntity, "can be pending")
-	if got := strings.Join(w.acts(company.ID), " "); got != "sender.ask"+strings.Repeat(" sender.ask", senders.MaxWaiting) {
+	if got := strings.Join(w.acts(company.ID), " "); got != "sender.ask"+
+		strings.Repeat(" sender.ask", senders.MaxWaiting) {
 		t.Errorf("recorded: %s", got)
 	}
 }
@@ -323,8 +331,10 @@ func TestDelivery(t *testing.T) {
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	r := w.called(company.ID, 1, http.StatusInternalServerError, markup+"\x1b[31m\u202eevil")
 	page := c.get("/deliveries/of/800")
-	c.wants(page, http.StatusOK, "&lt;script&gt;", "HTTP 500", "evt_800", "[31mevil", "Attempt 3", `&#34;message_id&#34;: 100`, `href="/messages?id=100"`)
-	if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "\x1b") || strings.Contains(page.body, "\u202e") {
+	c.wants(page, http.StatusOK, "&lt;script&gt;", "HTTP 500", "evt_800", "[31mevil", "Attempt 3",
+		`&#34;message_id&#34;: 100`, `href="/messages?id=100"`)
+	if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "\x1b") ||
+		strings.Contains(page.body, "\u202e") {
 		t.Error("the endpoint's answer is not made printable")
 	}
 	r.answer(http.StatusOK, "")
@@ -361,7 +371,8 @@ func TestManyAttempts(t *testing.T) {
 	c, _, company := w.owner()
 	w.called(company.ID, 1, http.StatusNoContent, "")
 	w.exec(`update webhook_deliveries set attempts = (attempts::jsonb || (
-		select jsonb_agg(jsonb_build_object('at', now(), 'ms', i, 'status', 500, 'result', '5xx', 'excerpt', repeat('<', 1024))) from generate_series(1, 65) i))::json`)
+		select jsonb_agg(jsonb_build_object('at', now(), 'ms', i, 'status', 500, 'result', '5xx', 'excerpt',
+			repeat('<', 1024))) from generate_series(1, 65) i))::json`)
 	a := c.get("/deliveries/of/800")
 	c.wants(a, http.StatusOK, "Attempt 66", "Attempt 47", "46 earlier attempts are not shown")
 	if len(a.body) > 120_000 || strings.Contains(a.body, "Attempt 46<") {
@@ -383,7 +394,8 @@ func TestDeliveries(t *testing.T) {
 	w.called(company.ID, 2*25+3, http.StatusNoContent, "")
 	line := regexp.MustCompile(`/deliveries/of/(\d+)"`)
 	for query, want := range map[string][2]int{
-		"": {53, 3}, "state=delivered": {53, 3}, "state=failed": {0, 1}, "state=pending": {0, 1}, "event=" + webhooks.Sent: {27, 2}, "event=" + webhooks.Failed: {26, 2},
+		"": {53, 3}, "state=delivered": {53, 3}, "state=failed": {0, 1}, "state=pending": {0, 1},
+		"event=" + webhooks.Sent: {27, 2}, "event=" + webhooks.Failed: {26, 2},
 		"since=2020-01-01T00:00": {53, 3}, "since=2199-01-01T00:00": {0, 1}, "state=nonsense&event=%22%3E&before=-3": {53, 3},
 		"before=99999999999999999999": {53, 3},
 	} {

@@ -66,8 +66,8 @@ type world struct {
 	letters   *letters.Letters
 }
 
-// newWorld starts a dashboard and the background work behind it; change may modify its deps and options. Tests with separate worlds run in
-// parallel.
+// newWorld starts a dashboard and the background work behind it; change may modify its deps and options. Tests with
+// separate worlds run in parallel.
 func newWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	t.Helper()
 	w := stillWorld(t, change)
@@ -88,9 +88,11 @@ func stillWorld(t *testing.T, change func(*Deps, *Options)) *world {
 // loneWorld is stillWorld for a test that runs alone.
 func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	t.Helper()
-	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
+	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(),
+		api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
 	deps := accountsOn(w.pool)
-	w.people, w.signIn, w.sessions, w.companies, w.keys, w.holders, w.senders, w.testNumbers = deps.People, deps.SignIn, deps.Sessions, deps.Companies, deps.Keys, deps.Holders, deps.Senders, deps.TestNumbers
+	w.people, w.signIn, w.sessions, w.companies, w.keys, w.holders, w.senders, w.testNumbers = deps.People, deps.SignIn,
+		deps.Sessions, deps.Companies, deps.Keys, deps.Holders, deps.Senders, deps.TestNumbers
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -103,20 +105,24 @@ func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	w.run(func(ctx context.Context) error { return w.mails.ServeSMTP(ctx, smtp) })
 	w.run(mailer.Run)
 
-	batch, err := postgres.Open(t.Context(), w.pool.Config().ConnString(), postgres.Options{MaxConns: 4, BatchUpdates: true})
+	batch, err := postgres.Open(t.Context(), w.pool.Config().ConnString(),
+		postgres.Options{MaxConns: 4, BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(batch.Close)
-	w.hooks = webhooks.New(batch, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{2}, Idle: 50 * time.Millisecond,
+	w.hooks = webhooks.New(batch, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{2},
+		Idle:        50 * time.Millisecond,
 		RetryDelays: []time.Duration{10 * time.Millisecond, 10 * time.Millisecond}})
 	w.run(w.hooks.Run)
 
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
-	deps.Ledger, deps.Statements, deps.Webhooks, deps.Mailer, deps.API, deps.Many = billing.New(w.pool), billing.New(w.pool), w.hooks, mailer, w.api, batch
-	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true, SMPP: true, AtOnce: 64, AtOnceOfOne: 64,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	deps.Ledger, deps.Statements, deps.Webhooks, deps.Mailer, deps.API, deps.Many = billing.New(w.pool),
+		billing.New(w.pool), w.hooks, mailer, w.api, batch
+	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true, SMPP: true, AtOnce: 64,
+		AtOnceOfOne: 64,
+		Log:         slog.New(slog.NewTextHandler(t.Output(), nil))}
 	w.sends(&deps, &options)
 	if change != nil {
 		change(&deps, &options)
@@ -125,7 +131,8 @@ func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 		t.Fatal(err)
 	}
 	w.campaigns = w.d.deps.Campaigns
-	if w.letters, err = letters.New(w.pool, w.people, w.companies, w.senders, w.d.deps.Mailer, w.url, w.d.log); err != nil {
+	if w.letters, err = letters.New(w.pool, w.people, w.companies, w.senders, w.d.deps.Mailer, w.url,
+		w.d.log); err != nil {
 		t.Fatal(err)
 	}
 	server.Config.Handler = w.d
@@ -138,8 +145,10 @@ func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 func accountsOn(pool *pgxpool.Pool) Deps {
 	key := []byte("key")
 	holders := keys.NewHolders(pool, keys.Options{Key: key})
-	return Deps{Pool: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, &[32]byte{1}), Sessions: people.NewSessions(pool),
-		Companies: companies.New(pool, holders.Forget), Keys: keys.New(pool, key, holders), Holders: holders, Senders: senders.New(pool, testSender, holders.Forget),
+	return Deps{Pool: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, &[32]byte{1}),
+		Sessions:  people.NewSessions(pool),
+		Companies: companies.New(pool, holders.Forget), Keys: keys.New(pool, key, holders), Holders: holders,
+		Senders:     senders.New(pool, testSender, holders.Forget),
 		TestNumbers: testnumbers.New(pool, testnumbers.Options{Key: key, Forget: holders.Forget, Replacements: 3})}
 }
 
@@ -160,13 +169,15 @@ func (w *world) run(part func(context.Context) error) {
 var cheapHash = func() string {
 	salt, code := []byte("saltsalt"), base64.RawStdEncoding
 	key := argon2.IDKey([]byte(testPassword), salt, 1, 64, 1, 32)
-	return fmt.Sprintf("$argon2id$v=%d$m=64,t=1,p=1$%s$%s", argon2.Version, code.EncodeToString(salt), code.EncodeToString(key))
+	return fmt.Sprintf("$argon2id$v=%d$m=64,t=1,p=1$%s$%s", argon2.Version, code.EncodeToString(salt),
+		code.EncodeToString(key))
 }()
 
 // user stores a user whose password is testPassword.
 func (w *world) user(email string, administrator bool) people.User {
 	w.t.Helper()
-	w.exec(`insert into users (email, name, password_hash, administrator, language) values ($1, 'Aline N.', $2, $3, 'fr')`, email, cheapHash, administrator)
+	w.exec(`insert into users (email, name, password_hash, administrator, language) values ($1, 'Aline N.', $2, $3, 'fr')`,
+		email, cheapHash, administrator)
 	u, err := w.people.UserByEmail(w.t.Context(), email)
 	if err != nil {
 		w.t.Fatal(err)
@@ -178,7 +189,8 @@ func (w *world) company(email, name string) accounts.Company {
 	w.t.Helper()
 	var c accounts.Company
 	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) (err error) {
-		if c, err = w.companies.CreateCompany(w.t.Context(), tx, companies.NewCompany{OwnerEmail: email, Name: name}); err != nil {
+		if c, err = w.companies.CreateCompany(w.t.Context(), tx,
+			companies.NewCompany{OwnerEmail: email, Name: name}); err != nil {
 			return err
 		}
 		return billing.Open(w.t.Context(), tx, c.ID)

@@ -17,13 +17,16 @@ var (
 	// citation is `rule api 7.2`, or `rule api 2.2, 4.3`.
 	citation = regexp.MustCompile(`rule (api|choices|carriers)\b( \d+(?:\.\d+)*(?:, \d+(?:\.\d+)*)*)?`)
 	// broken is a citation over two lines, which grep does not find.
-	broken = regexp.MustCompile(`rule(?: (?:api|choices|carriers))?[ \t]*\n[ \t]*(?://|#|--|\*)?[ \t]*(?:(?:api|choices|carriers) )?\d+\.\d`)
+	broken = regexp.MustCompile(
+		`rule(?: (?:api|choices|carriers))?[ \t]*\n[ \t]*(?://|#|--|\*)?[ \t]*(?:(?:api|choices|carriers) )?\d+\.\d`)
 	// sourced matches where a test names its rules: the whole text is citations.
 	sourced = []*regexp.Regexp{regexp.MustCompile(`source: "((?:[^"\\]|\\.)*)"`), regexp.MustCompile(`// Source: (.*)`)}
-	source  = regexp.MustCompile(`^rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*(; rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*)*\.?$`)
+	source  = regexp.MustCompile(
+		`^rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*(; rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*)*\.?$`)
 	// unopenable matches pages outside the repository, and undefined abbreviations.
 	unopenable = []*regexp.Regexp{
-		regexp.MustCompile(`ontract,? (section )?\d`), regexp.MustCompile(`decisions[:,] `), regexp.MustCompile(`interface\.md`),
+		regexp.MustCompile(`ontract,? (section )?\d`), regexp.MustCompile(`decisions[:,] `),
+		regexp.MustCompile(`interface\.md`),
 		regexp.MustCompile(`go-smpp [CS]\d`), regexp.MustCompile(`// [SP]\d+[:,]`), regexp.MustCompile(`promise P\d`),
 		regexp.MustCompile(`section 0\.\d`), regexp.MustCompile(`ource: "?[A-H][ .]\d`), regexp.MustCompile(`ssue \d+\.\d`),
 	}
@@ -54,7 +57,8 @@ func TestCitations(t *testing.T) {
 		base := path.Base(name)
 		if entry.IsDir() {
 			// Of the hidden folders, only those of CI belong to the repository.
-			if hidden := base[0] == '.' && name != "." && base != ".ci" && base != ".github"; hidden || base == "bin" || base == "node_modules" || base == "testdata" {
+			if hidden := base[0] == '.' && name != "." && base != ".ci" && base != ".github"; hidden || base == "bin" ||
+				base == "node_modules" || base == "testdata" {
 				return fs.SkipDir
 			}
 			return nil

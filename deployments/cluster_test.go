@@ -78,12 +78,17 @@ func newAPIServer(t *testing.T) *apiServer {
 		t.Fatal(err)
 	}
 	key := file("key", string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})))
-	start(etcd, "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", "http://"+ports[0], "--advertise-client-urls", "http://"+ports[0],
-		"--listen-peer-urls", "http://"+ports[1], "--initial-advertise-peer-urls", "http://"+ports[1], "--initial-cluster", "default=http://"+ports[1])
+	start(etcd, "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", "http://"+ports[0],
+		"--advertise-client-urls", "http://"+ports[0],
+		"--listen-peer-urls", "http://"+ports[1], "--initial-advertise-peer-urls", "http://"+ports[1], "--initial-cluster",
+		"default=http://"+ports[1])
 	host, port, _ := net.SplitHostPort(ports[2])
-	start(program, "--etcd-servers", "http://"+ports[0], "--bind-address", host, "--secure-port", port, "--cert-dir", dir, "--service-cluster-ip-range", "10.0.0.0/24",
-		"--authorization-mode", "AlwaysAllow", "--token-auth-file", file("tokens", "test,admin,1,system:masters\n"), "--disable-admission-plugins", "ServiceAccount",
-		"--service-account-issuer", "https://"+ports[2], "--service-account-key-file", key, "--service-account-signing-key-file", key)
+	start(program, "--etcd-servers", "http://"+ports[0], "--bind-address", host, "--secure-port", port, "--cert-dir", dir,
+		"--service-cluster-ip-range", "10.0.0.0/24",
+		"--authorization-mode", "AlwaysAllow", "--token-auth-file", file("tokens", "test,admin,1,system:masters\n"),
+		"--disable-admission-plugins", "ServiceAccount",
+		"--service-account-issuer", "https://"+ports[2], "--service-account-key-file", key,
+		"--service-account-signing-key-file", key)
 	s := &apiServer{T: t, url: "https://" + ports[2], client: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} //nolint:gosec // it has just made its own certificate
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
@@ -152,14 +157,16 @@ func (s *apiServer) apply(what, manifests string, dry bool) (objects int) {
 				plural = r.Name
 			}
 		}
-		path, query := fmt.Sprintf("%s/namespaces/default/%s/%s", root, plural, object.Metadata.Name), "?fieldManager=test&fieldValidation=Strict&force=true"
+		path, query := fmt.Sprintf("%s/namespaces/default/%s/%s", root, plural, object.Metadata.Name),
+			"?fieldManager=test&fieldValidation=Strict&force=true"
 		if dry {
 			query += "&dryRun=All"
 		}
 		if hook := object.Metadata.Annotations["helm.sh/hook"]; hook != "" { // Helm deletes it before it makes the next one
 			_, _ = s.call(http.MethodDelete, path+"?propagationPolicy=Background", nil)
 		}
-		if answer, code := s.call(http.MethodPatch, path+query, []byte(text)); code != http.StatusOK && code != http.StatusCreated {
+		if answer, code := s.call(http.MethodPatch, path+query, []byte(text)); code != http.StatusOK &&
+			code != http.StatusCreated {
 			s.Errorf("%s: %s: %d: %s", what, path, code, answer)
 		}
 		objects++
@@ -178,7 +185,8 @@ func TestChartOnAPIServer(t *testing.T) {
 		}
 		return text
 	}
-	all := "smppServer: {enabled: true, tls: intumwa-smpp, networks: [196.2.8.0/28]}\nfiles: {secret: intumwa-files}\nsecrets: {mail: intumwa-mail}"
+	all := "smppServer: {enabled: true, tls: intumwa-smpp, networks: [196.2.8.0/28]}\nfiles: {secret: " +
+		"intumwa-files}\nsecrets: {mail: intumwa-mail}"
 	if n := s.apply("a dry run", rendered(all), true); n < 15 {
 		t.Errorf("%d objects", n)
 	}

@@ -42,7 +42,8 @@ func TestContributing(t *testing.T) {
 	if len(runs) < 4 {
 		t.Errorf("%d tests are run", len(runs))
 	}
-	for _, file := range append(fileNamed.FindAllStringSubmatch(string(page), -1), link.FindAllStringSubmatch(string(page), -1)...) {
+	for _, file := range append(fileNamed.FindAllStringSubmatch(string(page), -1),
+		link.FindAllStringSubmatch(string(page), -1)...) {
 		if _, err := os.Stat(filepath.Join("..", file[1])); err != nil {
 			t.Errorf("the page names %v", err)
 		}

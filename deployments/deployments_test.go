@@ -80,7 +80,8 @@ func gatewayConfigs(t *testing.T) []string {
 // TestConfigurations: each is valid with the secrets of its environment, without
 // warnings.
 func TestConfigurations(t *testing.T) {
-	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
+	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require",
+		"INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
 		"INTUMWA_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
 		"CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
 	for _, path := range gatewayConfigs(t) {
@@ -130,7 +131,8 @@ func TestCompose(t *testing.T) {
 			t.Errorf("compose lacks %s", want)
 			continue
 		}
-		if image := text(at(service, "image")); image != "intumwa" && image != "intumwa-dev" && !regexp.MustCompile(`:v?\d`).MatchString(image) {
+		if image := text(at(service, "image")); image != "intumwa" && image != "intumwa-dev" &&
+			!regexp.MustCompile(`:v?\d`).MatchString(image) {
 			t.Errorf("%s: image %q has no version", want, image)
 		}
 		if at(service, "mem_limit") == nil {
@@ -202,8 +204,10 @@ func TestKubernetes(t *testing.T) {
 		name := text(at(d, "metadata", "name"))
 		pod := at(d, "spec", "template", "spec")
 		container := at(pod, "containers", 0)
-		if at(pod, "securityContext", "runAsNonRoot") != true || at(container, "securityContext", "readOnlyRootFilesystem") != true ||
-			at(container, "securityContext", "allowPrivilegeEscalation") != false || text(at(container, "securityContext", "capabilities", "drop", 0)) != "ALL" {
+		if at(pod, "securityContext", "runAsNonRoot") != true ||
+			at(container, "securityContext", "readOnlyRootFilesystem") != true ||
+			at(container, "securityContext", "allowPrivilegeEscalation") != false ||
+			text(at(container, "securityContext", "capabilities", "drop", 0)) != "ALL" {
 			t.Errorf("%s may do too much", name)
 		}
 		if at(container, "env") != nil || at(container, "resources", "limits", "memory") == nil {
@@ -212,7 +216,8 @@ func TestKubernetes(t *testing.T) {
 		if text(at(d, "kind")) == "Job" {
 			continue
 		}
-		for probe, path := range map[string]string{"livenessProbe": "/healthz", "readinessProbe": "/readyz", "startupProbe": "/healthz"} {
+		for probe, path := range map[string]string{"livenessProbe": "/healthz", "readinessProbe": "/readyz",
+			"startupProbe": "/healthz"} {
 			if text(at(container, probe, "httpGet", "path")) != path {
 				t.Errorf("%s: %s does not probe %s", name, probe, path)
 			}
@@ -294,7 +299,8 @@ func TestPodSecrets(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", role, err)
 			}
-			if has := slices.Contains(want, "intumwa-encryption") && without != 2; has == (config.Missing("encryption_key") != nil) {
+			if has := slices.Contains(want, "intumwa-encryption") &&
+				without != 2; has == (config.Missing("encryption_key") != nil) {
 				t.Errorf("%s: without their key, signing secrets would be stored in plain", role)
 			}
 			wrong := append(config.Check(role), config.Warnings(role)...)
@@ -324,7 +330,8 @@ func TestUnit(t *testing.T) {
 	}
 	_, one, _ = bytes.Cut(one, []byte("[Unit]"))
 	_, each, _ = bytes.Cut(each, []byte("[Unit]"))
-	if same := bytes.ReplaceAll(bytes.ReplaceAll(bytes.ReplaceAll(each, []byte(" --roles %i"), nil), []byte(" (%i)"), nil), []byte("EnvironmentFile=-/etc/intumwa/%i.env\n"), nil); !bytes.Equal(same, one) {
+	if same := bytes.ReplaceAll(bytes.ReplaceAll(bytes.ReplaceAll(each, []byte(" --roles %i"), nil), []byte(" (%i)"), nil),
+		[]byte("EnvironmentFile=-/etc/intumwa/%i.env\n"), nil); !bytes.Equal(same, one) {
 		t.Error("the unit of one role is not the other with --roles")
 	}
 }
@@ -334,8 +341,11 @@ func unitWorks(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n", "SystemCallFilter=@system-service",
-		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always", "ExecStart=/usr/local/bin/intumwa serve ", " --no-migrate", // so that it also starts the previous release
+	for _, want := range []string{"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict",
+		"CapabilityBoundingSet=\n", "SystemCallFilter=@system-service",
+		// so that it also starts the previous release
+		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always",
+		"ExecStart=/usr/local/bin/intumwa serve ", " --no-migrate",
 		"MemoryHigh=", "MemoryMax=", "MemorySwapMax=0", "OOMPolicy=stop"} {
 		if !bytes.Contains(unit, []byte(want)) {
 			t.Errorf("the unit lacks %s", want)
@@ -354,14 +364,17 @@ func unitWorks(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, bytes.ReplaceAll(unit, []byte("/usr/local/bin/intumwa"), []byte(program)), 0o600); err != nil {
+	if err := os.WriteFile(path, bytes.ReplaceAll(unit, []byte("/usr/local/bin/intumwa"), []byte(program)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := exec.CommandContext(t.Context(), analyze, "verify", path).CombinedOutput(); err != nil || len(output) > 0 {
+	if output, err := exec.CommandContext(t.Context(), analyze, "verify", path).CombinedOutput(); err != nil ||
+		len(output) > 0 {
 		t.Errorf("systemd-analyze verify: %v %s", err, output)
 	}
 	// systemd's exposure rating; 2.0 and below is "OK".
-	if output, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", path).CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20",
+		path).CombinedOutput(); err != nil {
 		t.Errorf("systemd-analyze security: %v %s", err, output)
 	}
 }

@@ -63,8 +63,8 @@ var (
 	unitCommand   = regexp.MustCompile(`systemctl ([a-z-]+)( --now| --all)? '?(intumwa[@*a-z]*)`)
 )
 
-// TestAdvice: pages that restart a dispatcher lead to the condition, alerts restart nothing, and commands about units work with one
-// unit or one per role.
+// TestAdvice: pages that restart a dispatcher lead to the condition, alerts restart nothing, and commands about units
+// work with one unit or one per role.
 func TestAdvice(t *testing.T) {
 	texts := map[string]string{}
 	for name, rule := range alerts(t) {
@@ -85,7 +85,8 @@ func TestAdvice(t *testing.T) {
 		}
 		if found := restartAdvice.FindString(text); found != "" {
 			advised++
-			if name == restartPlace && !strings.Contains(text, restartCondition) || name != restartPlace && !strings.Contains(raw, "README.md#restarting-a-dispatcher") {
+			if name == restartPlace && !strings.Contains(text, restartCondition) || name != restartPlace &&
+				!strings.Contains(raw, "README.md#restarting-a-dispatcher") {
 				t.Errorf("%s has %q and does not lead to the condition: %s", name, found, restartCondition)
 			}
 		}
@@ -148,7 +149,8 @@ func TestSecurityPage(t *testing.T) {
 // destructive matches commands that remove a server's data.
 var destructive = regexp.MustCompile(`(?m)^ *(?:rm -r|mv (?:-T )?/var/lib/postgresql)`)
 
-// TestDestructiveBlocks: a block of commands that removes a server's data is for one machine, which the paragraph before names.
+// TestDestructiveBlocks: a block of commands that removes a server's data is for one machine, which the paragraph
+// before names.
 func TestDestructiveBlocks(t *testing.T) {
 	found := 0
 	for _, page := range append(files(t, "../docs/*.md"), files(t, "../docs/runbooks/*.md")...) {
@@ -198,7 +200,8 @@ func TestOneWord(t *testing.T) {
 		}
 	}
 	for name, text := range texts {
-		if found := regexp.MustCompile(`(?i)[^\n]*\btokens?\b[^\n]*`).FindString(code.ReplaceAllString(text, "")); found != "" {
+		if found := regexp.MustCompile(`(?i)[^\n]*\btokens?\b[^\n]*`).FindString(
+			code.ReplaceAllString(text, "")); found != "" {
 			t.Errorf("%s says token to people: %s", name, found)
 		}
 	}

@@ -30,15 +30,16 @@ func matched(t *testing.T, matchers any, labels map[string]string) bool {
 	return true
 }
 
-// TestInhibition: an alert silences only the consequences of its cause, by name. No other alert, of today or tomorrow, is
-// silenced by chance.
+// TestInhibition: an alert silences only the consequences of its cause, by name. No other alert, of today or tomorrow,
+// is silenced by chance.
 func TestInhibition(t *testing.T) {
 	rules, _ := documents(t, "prometheus/alertmanager.yaml")[0]["inhibit_rules"].([]any)
 	silenced := map[string][]string{}
 	names := map[string]bool{}
 	for name, rule := range alerts(t) {
 		names[name] = true
-		labels := map[string]string{"alertname": name, "severity": text(at(rule, "labels", "severity")), "carrier": "leo", "link": "leo-1"}
+		labels := map[string]string{"alertname": name, "severity": text(at(rule, "labels", "severity")), "carrier": "leo",
+			"link": "leo-1"}
 		for _, rule := range rules {
 			if matched(t, at(rule, "target_matchers"), labels) {
 				for source := range alerts(t) {
@@ -53,14 +54,17 @@ func TestInhibition(t *testing.T) {
 		if !slices.Contains([]string{"DatabaseDown", "CarrierAllLinksDown", "BindRejected"}, source) {
 			t.Errorf("%s silences %v", source, list)
 		}
-		for _, own := range []string{source, "LedgerMismatch", "ArchiveOld", "DatabaseUnprotected", "DatabaseUnreached", "RedisDown", "QueueUnusable", "GatewayDown", "GatewayAbsent",
-			"BindRejected", "LinkBroken", "LinkStalled", "LinkThrottledHard", "SubmitUnknownOutcome", "UnmatchedReceipts", "WebhooksAllFailing", "CertificateExpiry", "UnusualSending"} {
+		for _, own := range []string{source, "LedgerMismatch", "ArchiveOld", "DatabaseUnprotected", "DatabaseUnreached",
+			"RedisDown", "QueueUnusable", "GatewayDown", "GatewayAbsent",
+			"BindRejected", "LinkBroken", "LinkStalled", "LinkThrottledHard", "SubmitUnknownOutcome", "UnmatchedReceipts",
+			"WebhooksAllFailing", "CertificateExpiry", "UnusualSending"} {
 			if slices.Contains(list, own) {
 				t.Errorf("%s silences %s, which has a cause of its own", source, own)
 			}
 		}
 	}
-	for _, consequence := range []string{"ApiErrorBudget", "QueueAgeCritical", "TaskStalled", "HandsetMessagesWait", "CarrierAllLinksDown", "ReceiptsRefused"} {
+	for _, consequence := range []string{"ApiErrorBudget", "QueueAgeCritical", "TaskStalled", "HandsetMessagesWait",
+		"CarrierAllLinksDown", "ReceiptsRefused"} {
 		if !slices.Contains(silenced["DatabaseDown"], consequence) {
 			t.Errorf("without PostgreSQL %s rings too", consequence)
 		}

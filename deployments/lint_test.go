@@ -22,7 +22,8 @@ func module(t *testing.T, name string) string {
 	t.Helper()
 	run := func(args ...string) error {
 		command := exec.CommandContext(t.Context(), "go", args...)
-		command.Dir, command.Env = filepath.Join("..", "tools", name), append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
+		command.Dir, command.Env = filepath.Join("..", "tools", name),
+			append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
 		output, err := command.CombinedOutput()
 		if err != nil {
 			t.Logf("go %v: %s", args, output)
@@ -78,26 +79,34 @@ func TestChart(t *testing.T) {
 		}
 	}
 	if is, err := os.ReadFile(manifests); err != nil || string(is) != made {
-		t.Errorf("%s is not the chart with helm/example.yaml (%v): INTUMWA_TEST_LONG=1 go test ./deployments -run TestChart -update", manifests, err)
+		t.Errorf("%s is not the chart with helm/example.yaml (%v): INTUMWA_TEST_LONG=1 go test ./deployments -run "+
+			"TestChart -update", manifests, err)
 	}
 	for name, c := range map[string]struct{ values, finds string }{
-		"the example":         {},
-		"monitoring":          {values: "monitoring: {serviceMonitor: true, prometheusRule: true, labels: {release: prometheus}}"},
-		"files and a digest":  {values: "files: {secret: intumwa-files}\nimage: {digest: sha256:" + strings.Repeat("a", 64) + "}\nimagePullSecrets: [registry]\nsecrets: {mail: intumwa-mail}"},
+		"the example": {},
+		"monitoring": {values: "monitoring: {serviceMonitor: true, prometheusRule: true, labels: {release: " +
+			"prometheus}}"},
+		"files and a digest": {values: "files: {secret: intumwa-files}\nimage: {digest: sha256:" + strings.Repeat("a", 64) +
+			"}\nimagePullSecrets: [registry]\nsecrets: {mail: intumwa-mail}"},
 		"no network policies": {values: "networkPolicy: {enabled: false}"},
 		"no proxy, and said":  {values: "withoutProxy: true\nconfig: {api: {trusted_proxies: []}}"},
-		"no proxy":            {values: "config: {api: {trusted_proxies: []}}", finds: "config.api.trusted_proxies is required"},
-		"no carrier":          {values: "config: {carriers: []}", finds: "minItems"},
-		"a password":          {values: `config: {carriers: [{name: a, default: true, links: [{name: a-1, address: "a:2775", system_id: a, password: plain}]}]}`, finds: "does not match pattern"},
-		"a database's":        {values: `config: {database: {url: "postgres://intumwa:plain@db/intumwa"}}`, finds: "does not match pattern"},
-		"Redis's":             {values: `config: {redis: {url: "redis://:plain@redis:6379/0"}}`, finds: "does not match pattern"},
-		"a mail server's":     {values: `config: {mail: {url: "smtp://a:plain@mail:587"}}`, finds: "does not match pattern"},
-		"variables":           {values: `config: {redis: {sentinel_password: "${SENTINEL}"}, mail: {url: "smtp://a:${MAIL}@mail:587"}}`},
-		"an unknown value":    {values: "replicas: 3", finds: "additional properties 'replicas' not allowed"},
-		"no pods":             {values: "roles: {api: {replicas: 0}}", finds: "minimum"},
-		"SMPP, not whose":     {values: "smppServer: {enabled: true, tls: intumwa-smpp}", finds: "minItems"},
-		"SMPP, readable":      {values: "smppServer: {enabled: true, networks: [196.2.8.0/28]}", finds: "minLength"},
-		"a port":              {values: "networkPolicy: {smscPorts: [70000]}", finds: "maximum"},
+		"no proxy": {values: "config: {api: {trusted_proxies: []}}",
+			finds: "config.api.trusted_proxies is required"},
+		"no carrier": {values: "config: {carriers: []}", finds: "minItems"},
+		"a password": {
+			values: `config: {carriers: [{name: a, default: true, links: [{name: a-1, address: "a:2775", system_id: a, password: plain}]}]}`, finds: "does not match pattern"},
+		"a database's": {values: `config: {database: {url: "postgres://intumwa:plain@db/intumwa"}}`,
+			finds: "does not match pattern"},
+		"Redis's": {values: `config: {redis: {url: "redis://:plain@redis:6379/0"}}`,
+			finds: "does not match pattern"},
+		"a mail server's": {values: `config: {mail: {url: "smtp://a:plain@mail:587"}}`, finds: "does not match pattern"},
+		"variables": {
+			values: `config: {redis: {sentinel_password: "${SENTINEL}"}, mail: {url: "smtp://a:${MAIL}@mail:587"}}`},
+		"an unknown value": {values: "replicas: 3", finds: "additional properties 'replicas' not allowed"},
+		"no pods":          {values: "roles: {api: {replicas: 0}}", finds: "minimum"},
+		"SMPP, not whose":  {values: "smppServer: {enabled: true, tls: intumwa-smpp}", finds: "minItems"},
+		"SMPP, readable":   {values: "smppServer: {enabled: true, networks: [196.2.8.0/28]}", finds: "minLength"},
+		"a port":           {values: "networkPolicy: {smscPorts: [70000]}", finds: "maximum"},
 	} {
 		found, err := chart(t, lint, false, c.values)
 		if (err == nil) != (c.finds == "") || !strings.Contains(found, c.finds) {
@@ -106,11 +115,12 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartSMPP: with smppServer.enabled the role smpp has pods with its Secrets and its certificate, a valid configuration, and a
-// Service that customers' networks alone reach, with their own addresses.
+// TestChartSMPP: with smppServer.enabled the role smpp has pods with its Secrets and its certificate, a valid
+// configuration, and a Service that customers' networks alone reach, with their own addresses.
 func TestChartSMPP(t *testing.T) {
 	testenv.Long(t)
-	made, err := chart(t, module(t, "lint"), true, "smppServer: {enabled: true, tls: intumwa-smpp, networks: [196.2.8.0/28]}")
+	made, err := chart(t, module(t, "lint"), true, "smppServer: {enabled: true, tls: intumwa-smpp, networks: "+
+		"[196.2.8.0/28]}")
 	if err != nil {
 		t.Fatal(made)
 	}
@@ -123,7 +133,8 @@ func TestChartSMPP(t *testing.T) {
 		objects[text(doc["kind"])+" "+text(at(doc, "metadata", "name"))] = doc
 	}
 	service, policy := objects["Service intumwa-smpp"], objects["NetworkPolicy intumwa-smpp"]
-	if text(at(service, "spec", "externalTrafficPolicy")) != "Local" || text(at(service, "spec", "loadBalancerSourceRanges", 0)) != "196.2.8.0/28" ||
+	if text(at(service, "spec", "externalTrafficPolicy")) != "Local" ||
+		text(at(service, "spec", "loadBalancerSourceRanges", 0)) != "196.2.8.0/28" ||
 		text(at(policy, "spec", "ingress", 0, "from", 0, "ipBlock", "cidr")) != "196.2.8.0/28" {
 		t.Errorf("the door is %v, %v", service, policy)
 	}
@@ -133,8 +144,10 @@ func TestChartSMPP(t *testing.T) {
 	for _, source := range from {
 		secrets = append(secrets, text(at(source, "secretRef", "name")))
 	}
-	if !slices.Equal(secrets, []string{"intumwa-database", "intumwa-redis", "intumwa-codes"}) || text(at(pod, "volumes", 1, "secret", "secretName")) != "intumwa-smpp" ||
-		text(at(pod, "containers", 0, "volumeMounts", 1, "mountPath")) != "/etc/intumwa-smpp" || at(pod, "containers", 0, "lifecycle", "preStop") == nil {
+	if !slices.Equal(secrets, []string{"intumwa-database", "intumwa-redis", "intumwa-codes"}) ||
+		text(at(pod, "volumes", 1, "secret", "secretName")) != "intumwa-smpp" ||
+		text(at(pod, "containers", 0, "volumeMounts", 1, "mountPath")) != "/etc/intumwa-smpp" ||
+		at(pod, "containers", 0, "lifecycle", "preStop") == nil {
 		t.Errorf("pods of smpp: %v, %v", secrets, pod)
 	}
 	given := text(at(objects["ConfigMap intumwa"], "data", "intumwa.yaml"))
@@ -165,7 +178,8 @@ func TestImage(t *testing.T) {
 		t.Fatal("the Dockerfile builds nothing")
 	}
 	path := filepath.Join(t.TempDir(), "intumwa")
-	command := exec.CommandContext(t.Context(), testenv.Tool(t, "bash"), "-c", strings.Replace(string(build[1]), "-o /intumwa ", "-o "+path+" ", 1))
+	command := exec.CommandContext(t.Context(), testenv.Tool(t, "bash"), "-c",
+		strings.Replace(string(build[1]), "-o /intumwa ", "-o "+path+" ", 1))
 	command.Dir = ".."
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOTOOLCHAIN=local", "VERSION=v9.8.7")
 	if output, err := command.CombinedOutput(); err != nil {

@@ -30,7 +30,8 @@ func packs(t *testing.T, checkout, version, program, umask string) string {
 		testenv.Tool(t, tool)
 	}
 	out := t.TempDir()
-	command := exec.CommandContext(t.Context(), testenv.Tool(t, "bash"), "-c", `umask "$1"; exec scripts/release.sh "$2" "$3" "$4"`, "release", umask, version, program, out)
+	command := exec.CommandContext(t.Context(), testenv.Tool(t, "bash"), "-c",
+		`umask "$1"; exec scripts/release.sh "$2" "$3" "$4"`, "release", umask, version, program, out)
 	command.Dir = checkout
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("release.sh: %v\n%s", err, output)
@@ -63,7 +64,8 @@ func same(t *testing.T, one, other string) {
 func built(t *testing.T, dir, version, pkg string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "intumwa")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-X main.version="+version, "-o", program, pkg)
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-X main.version="+version, "-o",
+		program, pkg)
 	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, output)
@@ -96,7 +98,8 @@ func TestRelease(t *testing.T) {
 	var program string
 	for range 2 {
 		checkout := filepath.Join(t.TempDir(), "checkout")
-		if output, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-hardlinks", "..", checkout).CombinedOutput(); err != nil {
+		if output, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-hardlinks", "..",
+			checkout).CombinedOutput(); err != nil {
 			t.Fatalf("git clone: %v %s", err, output)
 		}
 		tools, err := filepath.Abs("../.bin")
@@ -144,7 +147,8 @@ func TestRelease(t *testing.T) {
 	installed(t, releases[0], packs(t, "..", "v1.2.3-4-gabcdef0", program, "022"), true)
 }
 
-// fenced returns a block of the manual that has some text, for a machine without a service manager and without other packages.
+// fenced returns a block of the manual that has some text, for a machine without a service manager and without other
+// packages.
 func fenced(t *testing.T, page, has string) string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/" + page)
@@ -154,7 +158,8 @@ func fenced(t *testing.T, page, has string) string {
 	pieces := strings.Split(string(text), "```\n") // text and blocks in turn
 	for i := 1; i < len(pieces); i += 2 {
 		if strings.Contains(pieces[i], has) {
-			done := regexp.MustCompile(`(?m)^ *(apt-get|nano|intumwa config check|systemctl (re|daemon-re)).*\n`).ReplaceAllString(pieces[i], "")
+			done := regexp.MustCompile(
+				`(?m)^ *(apt-get|nano|intumwa config check|systemctl (re|daemon-re)).*\n`).ReplaceAllString(pieces[i], "")
 			return strings.ReplaceAll(done, "systemctl ", "systemctl --root=/ ")
 		}
 	}
@@ -186,12 +191,16 @@ func installed(t *testing.T, first, second string, runs bool) {
 	if runs {
 		word = "real"
 	}
-	command := exec.CommandContext(t.Context(), testenv.Tool(t, "unshare"), "--mount", "--pid", "--fork", "--kill-child", testenv.Tool(t, "bash"), "-c", script, "machine",
+	command := exec.CommandContext(t.Context(), testenv.Tool(t, "unshare"), "--mount", "--pid", "--fork", "--kill-child",
+		testenv.Tool(t, "bash"), "-c", script, "machine",
 		dir, first, second, string(steps), word)
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
-	for name, has := range map[string][2]string{"MONITORING": {"monitoring.md", "promtool check config"}, "ARCHIVE": {"machines.md", "deployments/package/postinstall"},
-		"SAVE": {"upgrade.md", "apt-get install ./intumwa_*.deb"}, "SAVE_ARCHIVE": {"upgrade.md", "cmp -s bin/intumwa"}, "BACK": {"upgrade.md", "--allow-downgrades"}, "BACK_ARCHIVE": {"upgrade.md", "install -m 0755 /usr/local/bin/intumwa.before"},
-		"TO_PACKAGE": {"upgrade.md", "systemctl disable"}} {
+	for name, has := range map[string][2]string{"MONITORING": {"monitoring.md", "promtool check config"},
+		"ARCHIVE": {"machines.md", "deployments/package/postinstall"},
+		"SAVE":    {"upgrade.md", "apt-get install ./intumwa_*.deb"}, "SAVE_ARCHIVE": {"upgrade.md", "cmp -s bin/intumwa"},
+		"BACK":         {"upgrade.md", "--allow-downgrades"},
+		"BACK_ARCHIVE": {"upgrade.md", "install -m 0755 /usr/local/bin/intumwa.before"},
+		"TO_PACKAGE":   {"upgrade.md", "systemctl disable"}} {
 		command.Env = append(command.Env, name+"="+fenced(t, has[0], has[1]))
 	}
 	if output, err := command.CombinedOutput(); err != nil {
@@ -220,7 +229,8 @@ func TestPackageConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	edited := strings.NewReplacer("carriers: []", "carriers:", "\n# dashboard:", "\ndashboard:", "\n# mail:", "\nmail:", "\n# - name", "\n- name", "\n#   ", "\n  ").Replace(asInstalled)
+	edited := strings.NewReplacer("carriers: []", "carriers:", "\n# dashboard:", "\ndashboard:", "\n# mail:", "\nmail:",
+		"\n# - name", "\n- name", "\n#   ", "\n  ").Replace(asInstalled)
 	if problems, warnings := checked(t, edited); len(problems)+len(warnings) > 0 {
 		t.Errorf("edited: %v %v\n%s", problems, warnings, edited)
 	}

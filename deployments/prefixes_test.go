@@ -19,7 +19,8 @@ func TestPrefixes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, mobile := map[string][]string{}, map[string]bool{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \| (\d\d(?:, \d\d)*) \| (.*?) \|`).FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \| (\d\d(?:, \d\d)*) \| (.*?) \|`).FindAllStringSubmatch(
+		string(page), -1) {
 		prefixes := strings.Split(row[2], ", ")
 		if name := strings.Trim(row[3], "`"); name != row[3] {
 			want[name] = prefixes
@@ -42,8 +43,10 @@ func TestPrefixes(t *testing.T) {
 			}
 		}
 	}
-	one, list := regexp.MustCompile(`(?s)name: (lumitel|leo|onatel)\n.{0,500}?prefixes: *(\[[^\]]*\]|(?:\n *- "\d\d")+)`), regexp.MustCompile(`\d\d`)
-	for file, carriers := range map[string]int{"../configs/intumwa.sample.yaml": 1, "package/intumwa.yaml": 1, "compose/intumwa.yaml": 3, "helm/example.yaml": 1, manifests: 1} {
+	one, list := regexp.MustCompile(`(?s)name: (lumitel|leo|onatel)\n.{0,500}?prefixes: *(\[[^\]]*\]|(?:\n *- "\d\d")+)`),
+		regexp.MustCompile(`\d\d`)
+	for file, carriers := range map[string]int{"../configs/intumwa.sample.yaml": 1, "package/intumwa.yaml": 1,
+		"compose/intumwa.yaml": 3, "helm/example.yaml": 1, manifests: 1} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

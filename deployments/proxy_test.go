@@ -24,8 +24,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestProxy: nginx accepts the example apart from names and ports, sets its own X-Forwarded-For, keeps the Host, and refuses an
-// oversized body.
+// TestProxy: nginx accepts the example apart from names and ports, sets its own X-Forwarded-For, keeps the Host, and
+// refuses an oversized body.
 func TestProxy(t *testing.T) {
 	nginx := testenv.Tool(t, "nginx")
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,8 @@ func TestProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"api.example.com"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"api.example.com"},
+		NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,8 @@ func TestProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{"fullchain.pem": {Type: "CERTIFICATE", Bytes: der}, "privkey.pem": {Type: "PRIVATE KEY", Bytes: key}} {
+	for name, block := range map[string]*pem.Block{"fullchain.pem": {Type: "CERTIFICATE", Bytes: der},
+		"privkey.pem": {Type: "PRIVATE KEY", Bytes: key}} {
 		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +67,10 @@ func TestProxy(t *testing.T) {
 		return l.Addr().String()
 	}
 	front := free()
-	server := strings.NewReplacer("listen 443 ssl;", "listen "+front+" ssl;", "listen [::]:443 ssl;", "", "listen 80;", "listen "+free()+";", "listen [::]:80;", "",
-		"/etc/ssl/intumwa", dir, "127.0.0.1:8080", behind.Listener.Addr().String(), "127.0.0.1:8081", behind.Listener.Addr().String()).Replace(string(example))
+	server := strings.NewReplacer("listen 443 ssl;", "listen "+front+" ssl;", "listen [::]:443 ssl;", "", "listen 80;",
+		"listen "+free()+";", "listen [::]:80;", "",
+		"/etc/ssl/intumwa", dir, "127.0.0.1:8080", behind.Listener.Addr().String(), "127.0.0.1:8081",
+		behind.Listener.Addr().String()).Replace(string(example))
 	whole := "daemon off; error_log stderr; pid " + dir + "/pid;\nevents {}\nhttp {\naccess_log off;\n"
 	for _, folder := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		whole += folder + "_temp_path " + dir + "/" + folder + ";\n"
@@ -78,7 +82,8 @@ func TestProxy(t *testing.T) {
 	if err := os.WriteFile(config, []byte(whole+server+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := exec.CommandContext(t.Context(), nginx, "-t", "-c", config, "-p", dir).CombinedOutput(); err != nil || strings.Contains(string(output), "[warn]") {
+	if output, err := exec.CommandContext(t.Context(), nginx, "-t", "-c", config, "-p",
+		dir).CombinedOutput(); err != nil || strings.Contains(string(output), "[warn]") {
 		t.Fatalf("%v: %s", err, output)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -90,7 +95,8 @@ func TestProxy(t *testing.T) {
 	}
 	defer func() { stop(); _ = process.Wait() }()
 
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "api.example.com"}}, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "api.example.com"}}, Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()
 	host := "api.example.com"
 	post := func(body io.Reader, length int64) (int, string) {
@@ -125,7 +131,9 @@ func TestProxy(t *testing.T) {
 	if code, text := post(strings.NewReader("{}"), 2); code != http.StatusOK || text != "127.0.0.1 "+host {
 		t.Errorf("on another port: %d, and the gateway hears of %q", code, text)
 	}
-	if code, text := post(strings.NewReader(strings.Repeat("x", 17<<20)), 17<<20); code != http.StatusRequestEntityTooLarge && !strings.Contains(text, "broken pipe") && !strings.Contains(text, "reset") {
+	if code, text := post(strings.NewReader(strings.Repeat("x", 17<<20)),
+		17<<20); code != http.StatusRequestEntityTooLarge && !strings.Contains(text, "broken pipe") &&
+		!strings.Contains(text, "reset") {
 		t.Errorf("17 MiB are answered %d", code)
 	}
 }

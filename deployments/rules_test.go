@@ -47,10 +47,11 @@ func files(t *testing.T, pattern string) []string {
 }
 
 // parts are a runbook's sections in order; the last three are there if they say something.
-var parts = regexp.MustCompile("(?s)^# [^\n]+\n\n`.*\n\\*\\*Customers notice:\\*\\* .*\n## Do now \\(\\[prologue\\]\\(README\\.md\\)\\)\n\n(.*?)```\n(.*?)\n```\n(.*)$")
+var parts = regexp.MustCompile("(?s)^# [^\n]+\n\n`.*\n\\*\\*Customers notice:\\*\\* .*\n## Do now " +
+	"\\(\\[prologue\\]\\(README\\.md\\)\\)\n\n(.*?)```\n(.*?)\n```\n(.*)$")
 
-// TestRunbooks: every runbook has the same sections, and begins with at most five commands. That the gateway must not be
-// restarted stands in README.md.
+// TestRunbooks: every runbook has the same sections, and begins with at most five commands. That the gateway must not
+// be restarted stands in README.md.
 func TestRunbooks(t *testing.T) {
 	for _, page := range files(t, "../docs/runbooks/*.md") {
 		text, err := os.ReadFile(page)
@@ -168,7 +169,8 @@ func TestPromtool(t *testing.T) {
 		t.Fatal(err)
 	}
 	mounted := filepath.Join(t.TempDir(), "prometheus.yaml")
-	if err := os.WriteFile(mounted, []byte(strings.ReplaceAll(string(compose), "/etc/prometheus/rules", rules)), 0o600); err != nil {
+	if err := os.WriteFile(mounted, []byte(strings.ReplaceAll(string(compose), "/etc/prometheus/rules", rules)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	runs := [][]string{
@@ -201,7 +203,8 @@ func TestPromtool(t *testing.T) {
 // TestAmtool checks Alertmanager's configuration, and that it routes each severity as in docs/monitoring.md.
 func TestAmtool(t *testing.T) {
 	amtool := testenv.Tool(t, "amtool")
-	if output, err := exec.CommandContext(t.Context(), amtool, "check-config", "prometheus/alertmanager.yaml").CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), amtool, "check-config",
+		"prometheus/alertmanager.yaml").CombinedOutput(); err != nil {
 		t.Errorf("amtool: %v\n%s", err, output)
 	}
 	page, err := os.ReadFile("../docs/monitoring.md")
@@ -209,14 +212,16 @@ func TestAmtool(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := regexp.MustCompile("(?m)^\\| `(page|warning|info)` \\| `([a-z]+)`").FindAllStringSubmatch(string(page), -1)
-	if output, err := exec.CommandContext(t.Context(), amtool, "config", "routes", "test", "--config.file=prometheus/alertmanager.yaml", "severity=info", "alertname=AlwaysFires").Output(); err != nil ||
+	if output, err := exec.CommandContext(t.Context(), amtool, "config", "routes", "test",
+		"--config.file=prometheus/alertmanager.yaml", "severity=info", "alertname=AlwaysFires").Output(); err != nil ||
 		strings.TrimSpace(string(output)) != "switch" || !strings.Contains(string(page), "receiver `switch`") {
 		t.Errorf("AlwaysFires goes to %q (%v), and docs/monitoring.md has the receiver switch", output, err)
 	}
 	receivers := map[string]bool{}
 	for _, row := range rows {
 		receivers[row[2]] = true
-		output, err := exec.CommandContext(t.Context(), amtool, "config", "routes", "test", "--config.file=prometheus/alertmanager.yaml", "severity="+row[1]).Output()
+		output, err := exec.CommandContext(t.Context(), amtool, "config", "routes", "test",
+			"--config.file=prometheus/alertmanager.yaml", "severity="+row[1]).Output()
 		if got := strings.TrimSpace(string(output)); err != nil || got != row[2] {
 			t.Errorf("severity %s goes to %q, and docs/monitoring.md has %s (%v)", row[1], got, row[2], err)
 		}

@@ -45,7 +45,8 @@ func TestBacklogAfterTheClockWentBack(t *testing.T) {
 		w.exec(statement, args...)
 	}
 	clock.Set(-time.Hour)
-	exec(`UPDATE outbox SET due_at = now() + interval '30 minutes', since = now() + interval '30 minutes', pushed_at = NULL WHERE message_id = $1`, quiet)
+	exec(`UPDATE outbox SET due_at = now() + interval '30 minutes', since = now() + interval '30 minutes', pushed_at = NULL
+		WHERE message_id = $1`, quiet)
 	w.start(mno.mno())
 	w.await("sent", 10*time.Second, w.sendLasting(1)...) // new messages are not delayed
 	w.stays(time.Second, "what waited waits", func() bool { return mno.Stats().Accepted == 1 })

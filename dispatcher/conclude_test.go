@@ -28,7 +28,9 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = holder.Rollback(ctx) }()
-	if _, err := holder.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM balances FOR UPDATE`); err != nil {
+	if _,
+		err := holder.Exec(
+		ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM balances FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	refused := ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
@@ -43,7 +45,8 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 	}
 	state := func(credits, used, owed int) {
 		t.Helper()
-		c, u, o := b.count(`SELECT credits FROM balances`), b.count(`SELECT test_used FROM balances`), b.count(`SELECT count(*) FROM returns`)
+		c, u, o := b.count(`SELECT credits FROM balances`), b.count(`SELECT test_used FROM balances`),
+			b.count(`SELECT count(*) FROM returns`)
 		if c != credits || u != used || o != owed {
 			t.Errorf("%d credits, %d used of the test pool, %d owed; want %d, %d, %d", c, u, o, credits, used, owed)
 		}
@@ -62,10 +65,12 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 
 // TestReceiptsForBinds: a final message that was submitted over SMPP has a receipt if it asked for one of that kind.
 func TestReceiptsForBinds(t *testing.T) {
-	want := map[uint8][2]bool{0: {}, core.ReceiptAlways: {true, true}, core.ReceiptOfFailure: {false, true}, core.ReceiptOfSuccess: {true, false}}
+	want := map[uint8][2]bool{0: {}, core.ReceiptAlways: {true, true}, core.ReceiptOfFailure: {false, true},
+		core.ReceiptOfSuccess: {true, false}}
 	for registered, of := range want {
 		for i, status := range []sms.Status{sms.Sent, sms.Failed} {
-			m := messages.Settled{SMPPAccount: 7, SMPPBind: 8, Registered: registered, Status: status, Number: "+25779000001", Sender: "ACME", Reason: "UNDELIV 001"}
+			m := messages.Settled{SMPPAccount: 7, SMPPBind: 8, Registered: registered, Status: status, Number: "+25779000001",
+				Sender: "ACME", Reason: "UNDELIV 001"}
 			got := core.ReceiptsFor([]messages.Settled{m})
 			if (len(got) == 1) != of[i] {
 				t.Errorf("registered_delivery %d, %v: %d receipts", registered, status, len(got))

@@ -62,12 +62,15 @@ type Dispatcher struct {
 func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts setup.Options) (*Dispatcher, error) {
 	opts.Defaults()
 	shared := &core.Core{
-		Opts: &opts, Pool: pool, Hot: hot, Store: core.NewStores(pool), Carrying: core.NewStores(hot), Handsets: handsets.New(pool),
-		Queue: q, Webhooks: hooks, Log: opts.Log, Metrics: core.NewMetrics(opts.Metrics), SMPP: smpp.NewMetrics(opts.Metrics),
+		Opts: &opts, Pool: pool, Hot: hot, Store: core.NewStores(pool), Carrying: core.NewStores(hot),
+		Handsets: handsets.New(pool),
+		Queue:    q, Webhooks: hooks, Log: opts.Log, Metrics: core.NewMetrics(opts.Metrics),
+		SMPP:   smpp.NewMetrics(opts.Metrics),
 		Leases: core.NewLeases(pool, opts.Log, &opts), Carriers: core.NewCarriers(), InFlight: core.NewInFlightMessages(),
 	}
 	health := core.NewQueueHealth(q, opts.Log, opts.Metrics)
-	d := &Dispatcher{core: shared, recovery: recovery.NewRecovery(shared, health), housekeeping: &housekeeping.Housekeeping{Core: shared}, health: health,
+	d := &Dispatcher{core: shared, recovery: recovery.NewRecovery(shared, health),
+		housekeeping: &housekeeping.Housekeeping{Core: shared}, health: health,
 		settlers: make(map[string]*settling.Settler), binds: linkBinds{byLink: make(map[string]*links.Bind)}}
 	d.member = d.newMember()
 	checked, err := d.check(opts.Carriers)
@@ -97,7 +100,8 @@ func (d *Dispatcher) check(carriers []setup.Carrier) ([]setup.Carrier, error) {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
 			linkNames[link.Name] = true
-			if _, err := links.NewBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.core.SMPP}); err != nil {
+			if _, err := links.NewBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {},
+				Metrics: d.core.SMPP}); err != nil {
 				return nil, err
 			}
 		}
@@ -130,7 +134,8 @@ func (d *Dispatcher) setCarriers(configs []setup.Carrier) {
 // newMember returns this process as a member, which starts link workers.
 func (d *Dispatcher) newMember() *links.Member {
 	m := links.NewMember(d.core.Leases, d.core.Running, d.newWorker)
-	m.Gone, m.GivenUpTotal = func() { d.recovery.Deaths.Note(); m.Kick() }, d.core.Metrics.GivenUp // act at once: leases and claims are free
+	// act at once: leases and claims are free
+	m.Gone, m.GivenUpTotal = func() { d.recovery.Deaths.Note(); m.Kick() }, d.core.Metrics.GivenUp
 	return m
 }
 
@@ -169,8 +174,8 @@ func (d *Dispatcher) Reload(carriers []setup.Carrier) error {
 // next heartbeat applies it. It never blocks.
 func (d *Dispatcher) LinkChanged(string) { d.member.Kick() }
 
-// tasks returns the tasks of recovery and of housekeeping. Each of the two has its own lease and its own rounds, so that
-// housekeeping delays no message.
+// tasks returns the tasks of recovery and of housekeeping. Each of the two has its own lease and its own rounds, so
+// that housekeeping delays no message.
 func (d *Dispatcher) tasks() (recovery, housekeeping []*core.Task) {
 	return d.recovery.Tasks(), d.housekeeping.Tasks()
 }

@@ -12,8 +12,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestFailNeverSendsAgain: with on_ambiguous fail a message is not submitted that a carrier left unanswered under another
-// policy: before the setting changed, or at a process with another one. It fails.
+// TestFailNeverSendsAgain: with on_ambiguous fail a message is not submitted that a carrier left unanswered under
+// another policy: before the setting changed, or at a process with another one. It fails.
 func TestFailNeverSendsAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -52,12 +52,13 @@ func TestFailNeverSendsAgain(t *testing.T) {
 	}
 }
 
-// TestFailButReported: with on_ambiguous fail, a segment without an answer does not fail its message when its receipt has
-// come before: the other segments decide.
+// TestFailButReported: with on_ambiguous fail, a segment without an answer does not fail its message when its receipt
+// has come before: the other segments decide.
 func TestFailButReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousFail })
-	for name, lots := range map[string][][]int{"together": {{1, 2}}, "one by one": {{1}, {2}}, "the other first": {{2}, {1}}} {
+	for name, lots := range map[string][][]int{"together": {{1, 2}}, "one by one": {{1}, {2}},
+		"the other first": {{2}, {1}}} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
 			b.cleared()

@@ -15,7 +15,8 @@ import (
 // endpoint and for its consumers; one that does not ask pays for nothing and gets nothing.
 func TestFinishedBatchIsTold(t *testing.T) {
 	b := newBench(t)
-	b.exec(`INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count) VALUES (gen_random_uuid(), 1, 1, 'bulk', 'ACME', 2, 2)`)
+	b.exec(`INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count)
+		VALUES (gen_random_uuid(), 1, 1, 'bulk', 'ACME', 2, 2)`)
 	first, second := b.begun(1), b.begun(1)
 	b.exec(`UPDATE messages SET batch_id = 1`)
 	tell := func(want int) {
@@ -33,7 +34,8 @@ func TestFinishedBatchIsTold(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM batch_watches`); n != 0 {
 		t.Errorf("%d batches are watched, and nobody asks", n)
 	}
-	if _, err := b.d.core.Webhooks.SetEndpoint(t.Context(), 1, webhooks.Setting{Events: &[]string{webhooks.BatchFinished}}); err != nil {
+	if _, err := b.d.core.Webhooks.SetEndpoint(t.Context(), 1,
+		webhooks.Setting{Events: &[]string{webhooks.BatchFinished}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := b.d.core.Webhooks.Pull(t.Context(), 1, webhooks.Place{}, 1); err != nil {
@@ -51,7 +53,8 @@ func TestFinishedBatchIsTold(t *testing.T) {
 		t.Fatalf("%d events to fetch, %v", len(page), err)
 	}
 	last := page[2]
-	if !json.Valid(last.Body) || !strings.Contains(string(last.Body), `"event":"batch.finished"`) || !strings.HasSuffix(string(last.Body), `,"recipients_count":2,"sent":0,"failed":2,"cancelled":0}}`) {
+	if !json.Valid(last.Body) || !strings.Contains(string(last.Body), `"event":"batch.finished"`) ||
+		!strings.HasSuffix(string(last.Body), `,"recipients_count":2,"sent":0,"failed":2,"cancelled":0}}`) {
 		t.Errorf("%s", last.Body)
 	}
 }

@@ -51,14 +51,15 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != want.left {
 			t.Errorf("policy %d: %d are to be sent, want %d", policy, n, want.left)
 		}
-		if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.Msg.ID); n != want.segments {
+		if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`,
+			begun.Msg.ID); n != want.segments {
 			t.Errorf("policy %d: %d segments are recorded as unanswered, want %d", policy, n, want.segments)
 		}
 	}
 }
 
-// TestBeginAfterTheClaim: with on_ambiguous hold, messages that another dispatcher has claimed since do not go out from here;
-// the rest of the group does.
+// TestBeginAfterTheClaim: with on_ambiguous hold, messages that another dispatcher has claimed since do not go out from
+// here; the rest of the group does.
 func TestBeginAfterTheClaim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
@@ -74,10 +75,12 @@ func TestBeginAfterTheClaim(t *testing.T) {
 	if len(group) != 1 || group[0] != mine {
 		t.Errorf("%d go out", len(group))
 	}
-	if b.d.core.InFlight.Get(lost.Msg.ID) != nil || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8 AND NOT begun`) != 1 {
+	if b.d.core.InFlight.Get(lost.Msg.ID) != nil || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8
+		AND NOT begun`) != 1 {
 		t.Error("the other's claim is touched")
 	}
-	if b.d.core.InFlight.Get(mine.Msg.ID) != mine || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7 AND begun`) != 1 {
+	if b.d.core.InFlight.Get(mine.Msg.ID) != mine ||
+		b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7 AND begun`) != 1 {
 		t.Error("its own is not begun")
 	}
 }
@@ -88,7 +91,8 @@ func TestBeginWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(0)
-	if group := b.worker.Group(m, b.worker.Prefetch.Poll); len(group) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
+	if group := b.worker.Group(m, b.worker.Prefetch.Poll); len(group) != 1 ||
+		b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
 		t.Fatalf("group %v: it is not marked", group)
 	}
 	b.exec(`ALTER TABLE outbox RENAME TO away`)
@@ -176,7 +180,8 @@ func TestTasksGoOn(t *testing.T) {
 	if err := b.tasks(); err == nil {
 		t.Error("no task failed")
 	}
-	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`, m.Msg.ID); n != 1 {
+	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND claimed_by IS NULL AND pushed_at IS NOT NULL`,
+		m.Msg.ID); n != 1 {
 		t.Error("the claim of a dead dispatcher is not on the queue again")
 	}
 }
@@ -189,7 +194,8 @@ func TestServedAcrossAStep(t *testing.T) {
 	b := newBench(t, func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES (8, 'other')`)
 	b.exec(`INSERT INTO links (name, carrier, state, "window", served_at, updated_at) VALUES
-		('l1', 'lumitel', 'bound', 1, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', 1, now(), now()),
+		('l1', 'lumitel', 'bound', 1, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', 1,
+		now(), now()),
 		('gone-1', 'gone', 'bound', 1, now() + interval '1 hour', now() + interval '1 hour')`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link l1', 8), ('link leo-1', 8)`)
 	b.d.member.Heard.Store(-int64(time.Hour))
@@ -207,7 +213,8 @@ func TestServedAcrossAStep(t *testing.T) {
 		}
 	}
 	b.exec(`UPDATE links SET served_at = now() - interval '62 minutes' WHERE name = 'l1'`)
-	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the failover carrier's link has just dropped, or is up
+	for state, want := range map[string]int{"connecting": 0, "bound": 1} {
+		// the failover carrier's link has just dropped, or is up
 		b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
 		b.exec(`UPDATE links SET state = $1 WHERE name = 'leo-1'`, state)
 		if err := b.d.recovery.Failover(t.Context()); err != nil {
@@ -228,7 +235,8 @@ func TestStaleVerdict(t *testing.T) {
 	if _, err := b.d.core.Store.Outbox.Free(t.Context(), b.pool, 7, []messages.Claim{m.Msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.d.core.Store.Outbox.Claim(t.Context(), 8, "lumitel", []int64{m.Msg.ID}, b.s.Carrier.Config().Marks()); err != nil || len(got) != 1 {
+	if got, err := b.d.core.Store.Outbox.Claim(t.Context(), 8, "lumitel", []int64{m.Msg.ID},
+		b.s.Carrier.Config().Marks()); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
 	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})

@@ -22,7 +22,9 @@ func TestGivesUp(t *testing.T) {
 	}
 	failed := func() {
 		t.Helper()
-		until(t, "an attempt has failed", func() bool { return m.Workers["l1"].Bind.Unreached() >= b.d.core.Opts.GiveUpAfter })
+		until(t, "an attempt has failed", func() bool {
+			return m.Workers["l1"].Bind.Unreached() >= b.d.core.Opts.GiveUpAfter
+		})
 	}
 	failed()
 	if beat(); m.Workers["l1"].GivesUp.Load() {
@@ -42,10 +44,12 @@ func TestGivesUp(t *testing.T) {
 		t.Error("it was given up before its worker had ended")
 	}
 	beat()
-	if n := b.count(`SELECT count(*) FROM links WHERE state = 'down' AND NOT EXISTS (SELECT FROM leases WHERE leases.name = 'link l1')`); n != 1 {
+	if n := b.count(`SELECT count(*) FROM links WHERE state = 'down' AND NOT EXISTS (SELECT FROM leases
+		WHERE leases.name = 'link l1')`); n != 1 {
 		t.Error("it is not given up")
 	}
-	if n := b.count(`SELECT count(*) FROM dispatchers WHERE id = $1 AND links = '{l1}' AND given_up = '{l1}'`, m.ID.Load()); n != 1 {
+	if n := b.count(`SELECT count(*) FROM dispatchers WHERE id = $1 AND links = '{l1}' AND given_up = '{l1}'`,
+		m.ID.Load()); n != 1 {
 		t.Error("the others do not know that it is left to them")
 	}
 	if beat(); m.Workers["l1"] != nil {
@@ -76,7 +80,9 @@ func TestMovedLink(t *testing.T) {
 			t.Fatal(err)
 		}
 		var s string
-		if err := b.pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(name || ' ' || (NOT EXISTS (SELECT FROM leases WHERE leases.name = 'link ' || links.name))::text, ' ' ORDER BY name), '') FROM links WHERE carrier = 'leo'`).Scan(&s); err != nil {
+		if err := b.pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(name || ' ' || (NOT EXISTS (SELECT FROM leases
+			WHERE leases.name = 'link ' || links.name))::text, ' ' ORDER BY name), '') FROM links WHERE carrier = 'leo'`).Scan(
+			&s); err != nil {
 			t.Fatal(err)
 		}
 		return s

@@ -19,17 +19,22 @@ func TestHabitsOfErrors(t *testing.T) {
 		ends, reason        string
 		submits             int // that the carrier got; 0: any number
 	}{
-		{fate: "02", habit: "ESME_RINVDSTADR", source: "rule carriers 3.5", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
+		{fate: "02", habit: "ESME_RINVDSTADR", source: "rule carriers 3.5", ends: "failed", reason: "ESME_RINVDSTADR",
+			submits: 1},
 		{fate: "03", habit: "throttled twice", source: "rule carriers 3.1", ends: "sent", submits: 3},
 		{fate: "04", habit: "ESME_RSYSERR once", source: "rule carriers 3.3", ends: "sent", submits: 2},
 		{fate: "05", habit: "queue full once", source: "rule carriers 3.1", ends: "sent", submits: 2},
-		{fate: "29", habit: "second segment refused", source: "rule carriers 2.12; rule choices 5.4", text: strings.Repeat("a", 200), ends: "failed", reason: "ESME_RINVDSTADR", submits: 2},
+		{fate: "29", habit: "second segment refused", source: "rule carriers 2.12; rule choices 5.4",
+			text: strings.Repeat("a", 200), ends: "failed", reason: "ESME_RINVDSTADR", submits: 2},
 		{fate: "41", habit: "ESME_RSUBMITFAIL once", source: "rule carriers 3.3", ends: "sent", submits: 2},
-		{fate: "42", habit: "throttled until the validity is over", source: "rule choices 4.6, 5.5", ends: "failed", reason: "expired"},
-		{fate: "47", habit: "ESME_RX_P_APPN", source: "rule carriers 3.5", ends: "failed", reason: "ESME_RX_P_APPN", submits: 1},
+		{fate: "42", habit: "throttled until the validity is over", source: "rule choices 4.6, 5.5", ends: "failed",
+			reason: "expired"},
+		{fate: "47", habit: "ESME_RX_P_APPN", source: "rule carriers 3.5", ends: "failed", reason: "ESME_RX_P_APPN",
+			submits: 1},
 		{fate: "48", habit: "ESME_RX_T_APPN once", source: "rule carriers 3.3", ends: "sent", submits: 2},
 		{fate: "49", habit: "a vendor's code once", source: "rule carriers 3.4", ends: "sent", submits: 2},
-		{fate: "56", habit: "refused without a body", source: "rule carriers 3.8", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
+		{fate: "56", habit: "refused without a body", source: "rule carriers 3.8", ends: "failed", reason: "ESME_RINVDSTADR",
+			submits: 1},
 		{fate: "38", habit: "answered twice", source: "rule carriers 3.11", ends: "sent", submits: 1},
 		{fate: "39", habit: "a stranger's answer first", source: "rule carriers 3.11", ends: "sent", submits: 1},
 		{fate: "66", habit: "answers out of order", source: "rule carriers 3.10", ends: "sent", submits: 1},
@@ -76,7 +81,8 @@ func TestHabitsOfErrors(t *testing.T) {
 func TestHabitOfWrongConfiguration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitStatus: carriersim.InvalidSourceTON}})
+	mno := w.carrier(carriersim.Options{NoFates: true,
+		Faults: carriersim.Faults{SubmitStatus: carriersim.InvalidSourceTON}})
 	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].Window = 10 }))
 	same := w.number("00")
 	twice := w.send(note{to: same, text: "1"}, note{to: same, text: "2"}, note{to: same, text: "3"},

@@ -12,8 +12,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitsThatNeedASetting: a carrier whose receipts are texts under esm_class 0 with numbers for states. A text counts
-// only with the id and the handset of a segment.
+// TestHabitsThatNeedASetting: a carrier whose receipts are texts under esm_class 0 with numbers for states. A text
+// counts only with the id and the handset of a segment.
 //
 // Source: rule carriers 2.5, 2.15.
 func TestHabitsThatNeedASetting(t *testing.T) {
@@ -26,13 +26,17 @@ func TestHabitsThatNeedASetting(t *testing.T) {
 	sent, failed, silent := w.sendTo("00"), w.sendTo("01"), w.sendTo("07")
 	w.await("sent", 10*time.Second, sent)
 	w.await("failed", 10*time.Second, failed)
-	w.until("the answer to the third is stored", func() bool { return w.count(`SELECT count(*) FROM segments WHERE message_id = $1`, silent) == 1 })
+	w.until("the answer to the third is stored",
+		func() bool { return w.count(`SELECT count(*) FROM segments WHERE message_id = $1`, silent) == 1 })
 	id := w.text(`SELECT coalesce(carrier_id, key) FROM segments WHERE message_id = $1`, silent)
-	forged := fmt.Sprintf("id:%s sub:001 dlvrd:001 submit date:2603011000 done date:2603011001 stat:DELIVRD err:000 text:", id)
+	forged := fmt.Sprintf("id:%s sub:001 dlvrd:001 submit date:2603011000 done date:2603011001 stat:DELIVRD err:000 text:",
+		id)
 	if err := mno.SendMO(carriersim.MO{From: "25761999907", To: "ACME", Text: forged}); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the forgery is kept as unmatched", func() bool { return w.count(`SELECT count(*) FROM receipts WHERE message_id IS NULL`) == 1 })
+	w.until("the forgery is kept as unmatched", func() bool {
+		return w.count(`SELECT count(*) FROM receipts WHERE message_id IS NULL`) == 1
+	})
 	if status, _ := w.statusOf(silent); status != "pending" {
 		t.Errorf("another handset's text settled it: %s", status)
 	}
@@ -48,15 +52,21 @@ func TestHabitsThatNeedASetting(t *testing.T) {
 func TestHabitsOfTexts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	packed, plain, hidden := w.carrier(carriersim.Options{Name: "packed"}), w.carrier(carriersim.Options{Name: "plain"}), w.carrier(carriersim.Options{Name: "hidden"})
+	packed, plain, hidden := w.carrier(carriersim.Options{Name: "packed"}), w.carrier(carriersim.Options{Name: "plain"}),
+		w.carrier(carriersim.Options{Name: "hidden"})
 	w.start(
-		named("packed", packed, func(c *setup.Carrier) { c.Inbound, c.Reading = profile.InboundPacked, smpp.Reading{Packed: true} }),
+		named("packed", packed, func(c *setup.Carrier) {
+			c.Inbound, c.Reading = profile.InboundPacked,
+				smpp.Reading{Packed: true}
+		}),
 		named("plain", plain),
 		named("hidden", hidden, func(c *setup.Carrier) { c.Reading = smpp.Reading{HiddenUDH: true} }))
-	for carrier, c := range map[string]struct{ fate, want string }{"packed": {"82", "STOP"}, "plain": {"83", "ARRÊT"}, "hidden": {"84", "STOP ACME"}} {
+	for carrier, c := range map[string]struct{ fate, want string }{"packed": {"82", "STOP"}, "plain": {"83", "ARRÊT"},
+		"hidden": {"84", "STOP ACME"}} {
 		w.send(note{to: w.number(c.fate), carrier: carrier})
 		w.until(c.want+" is kept", func() bool {
-			return w.text(`SELECT coalesce(string_agg(body, '' ORDER BY part_number), '') FROM inbound WHERE carrier = $1`, carrier) == c.want
+			return w.text(`SELECT coalesce(string_agg(body, '' ORDER BY part_number), '') FROM inbound WHERE carrier = $1`,
+				carrier) == c.want
 		})
 	}
 	w.clean(packed, plain, hidden)

@@ -18,7 +18,8 @@ func (w *world) campaign(company int64, n int, text string) []int64 {
 	var ids []int64
 	for n > 0 {
 		notes := make([]note, min(n, 5000))
-		batch := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: len(notes), Segments: len(notes)}
+		batch := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO",
+			Recipients: len(notes), Segments: len(notes)}
 		for i := range notes {
 			notes[i] = note{to: w.number("00"), text: text, company: company, batch: batch}
 		}

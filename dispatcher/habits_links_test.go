@@ -35,9 +35,11 @@ func TestFailover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
+			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}),
+				w.carrier(carriersim.Options{Name: "second", NoFates: true})
 			w.startWith(setup.Options{BreakerPause: 3 * time.Second},
-				first.mno(func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }), named("leo", second))
+				first.mno(func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }),
+				named("leo", second))
 			w.awaitLink("lumitel-1", "bound")
 			w.awaitLink("leo-1", "bound")
 			w.await("sent", 10*time.Second, w.sendMany(5, "00")...)
@@ -52,7 +54,8 @@ func TestFailover(t *testing.T) {
 			if n := second.Stats().Accepted; n != 20 {
 				t.Errorf("the second carrier accepted %d, want 20", n)
 			}
-			w.until("they are counted as handed over", func() bool { return w.metric("intumwa_messages_rerouted_total", "carrier", "lumitel") == 20 })
+			w.until("they are counted as handed over",
+				func() bool { return w.metric("intumwa_messages_rerouted_total", "carrier", "lumitel") == 20 })
 			first.Faults(func(f *carriersim.Faults) { *f = carriersim.Faults{} })
 			w.until("it carries its own again", func() bool {
 				before := first.Stats().Accepted
@@ -66,12 +69,16 @@ func TestFailover(t *testing.T) {
 	t.Run("throttled is not down", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true, Faults: carriersim.Faults{SubmitStatus: carriersim.Throttled}}), w.carrier(carriersim.Options{Name: "second"})
+		first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true,
+			Faults: carriersim.Faults{SubmitStatus: carriersim.Throttled}}), w.carrier(carriersim.Options{Name: "second"})
 		w.start(first.mno(func(c *setup.Carrier) {
 			c.Failover, c.FailoverAfter, c.Links[0].TPS = []string{"leo"}, time.Second, 100
 		}), named("leo", second))
 		ids := w.sendMany(5, "00")
-		w.until("the link slows", func() bool { return w.metric("intumwa_smpp_pace_limit_per_second", "link", "lumitel-1") < 50 })
+		w.until("the link slows", func() bool {
+			return w.metric("intumwa_smpp_pace_limit_per_second", "link",
+				"lumitel-1") < 50
+		})
 		w.stays(2*time.Second, "the other takes nothing", func() bool { return second.Stats().Submits == 0 })
 		first.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		w.await("sent", 20*time.Second, ids...)
@@ -86,7 +93,8 @@ func TestFailover(t *testing.T) {
 func TestLinksShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	one, two := w.carrier(carriersim.Options{Name: "one", NoFates: true}), w.carrier(carriersim.Options{Name: "two", NoFates: true})
+	one, two := w.carrier(carriersim.Options{Name: "one", NoFates: true}),
+		w.carrier(carriersim.Options{Name: "two", NoFates: true})
 	conf := one.mno(func(c *setup.Carrier) {
 		c.Links[0].TPS = 400
 		c.Links = append(c.Links, two.link("lumitel-2", func(l *setup.Link) { l.TPS = 400 }))
@@ -107,7 +115,8 @@ func TestLinksShare(t *testing.T) {
 	two.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.Throttled })
 	before := one.Stats().Accepted
 	w.campaign(0, 600, "more")
-	w.eventually(12*time.Second, func() bool { return one.Stats().Accepted-before > 400 }, func() string { return "the other link goes on" })
+	w.eventually(12*time.Second, func() bool { return one.Stats().Accepted-before > 400 },
+		func() string { return "the other link goes on" })
 	w.clean(one)
 }
 
@@ -133,7 +142,8 @@ func TestPauseIsHeard(t *testing.T) {
 	defer ended.Wait()
 	defer cancel()
 	listening := func() int {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`)
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`)
 	}
 	w.until("somebody listens", func() bool { return listening() == 1 })
 	w.until("the link is there", func() bool { return w.count(`SELECT count(*) FROM links`) == 1 })
@@ -148,7 +158,8 @@ func TestPauseIsHeard(t *testing.T) {
 		}
 		obeys(paused)
 	}
-	w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`)
+	w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()
+		AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`)
 	if _, err := w.pool.Exec(t.Context(), `UPDATE links SET paused = false`); err != nil { // by hand; a trigger notifies
 		t.Fatal(err)
 	}
@@ -162,7 +173,8 @@ func TestPauseIsHeard(t *testing.T) {
 func TestOperatorsHands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a, b := w.carrier(carriersim.Options{Name: "a", NoFates: true}), w.carrier(carriersim.Options{Name: "b", NoFates: true})
+	a, b := w.carrier(carriersim.Options{Name: "a", NoFates: true}),
+		w.carrier(carriersim.Options{Name: "b", NoFates: true})
 	conf := func(change ...func(*setup.Carrier)) setup.Carrier { return a.mno(change...) }
 	w.start(conf())
 
@@ -210,14 +222,18 @@ func TestOperatorsHands(t *testing.T) {
 		"no address":         {conf(func(c *setup.Carrier) { c.Links[0].Addresses = []string{"nowhere"} })},
 		"two links alike":    {conf(func(c *setup.Carrier) { c.Links = append(c.Links, c.Links[0]) })},
 		"two carriers alike": {conf(), conf()},
-		"password too long":  {conf(two), named("leo", b, own, func(c *setup.Carrier) { c.Links[0].Password = strings.Repeat("x", 256) })},
-		"TLV of ours":        {conf(func(c *setup.Carrier) { c.TLVs = []smpp.TLV{{Tag: smpp.TagMessagePayload}} })},
+		"password too long": {conf(two), named("leo", b, own,
+			func(c *setup.Carrier) { c.Links[0].Password = strings.Repeat("x", 256) })},
+		"TLV of ours": {conf(func(c *setup.Carrier) { c.TLVs = []smpp.TLV{{Tag: smpp.TagMessagePayload}} })},
 	} {
 		if err := w.d.Reload(bad); err == nil {
 			t.Errorf("%s: the configuration was taken", name)
 		}
 	}
-	w.stays(500*time.Millisecond, "all links stay", func() bool { return w.linkState("leo-1").State == "bound" && w.linkState("lumitel-2").State == "bound" })
+	w.stays(500*time.Millisecond, "all links stay", func() bool {
+		return w.linkState("leo-1").State == "bound" &&
+			w.linkState("lumitel-2").State == "bound"
+	})
 	// A link with another address binds again; a removed link unbinds and is deleted.
 	reload(conf(faster, func(c *setup.Carrier) { c.Links[0].Addresses = []string{b.address} }))
 	w.until("the gone links are off the list", func() bool {
@@ -250,7 +266,8 @@ func TestLinkLease(t *testing.T) {
 		t.Fatalf("%d binds by two processes", n)
 	}
 	nothing := func(smpp.TracedPDU) error { return nil }
-	if err := w.d.Trace(t.Context(), "lumitel-1", nothing); !errors.Is(err, dispatcher.ErrNotHeld) || !strings.Contains(err.Error(), "/") {
+	if err := w.d.Trace(t.Context(), "lumitel-1", nothing); !errors.Is(err, dispatcher.ErrNotHeld) ||
+		!strings.Contains(err.Error(), "/") {
 		t.Errorf("tracing a link of another process: %v", err)
 	}
 	if err := firstD.Trace(t.Context(), "nobody", nothing); !errors.Is(err, dispatcher.ErrNoLink) {
@@ -282,7 +299,8 @@ func TestSilenceUnbinds(t *testing.T) {
 	if st := mno.Stats(); st.Binds != 1 || st.Unbinds != 1 || st.Accepted == 100 {
 		t.Errorf("%d binds and %d unbinds, want one of each; %d accepted", st.Binds, st.Unbinds, st.Accepted)
 	}
-	if late := w.metric("intumwa_smpp_submit_timeouts_total"); late > 0 { // the carrier answers after 0.6 s, and 1 s is late
+	if late := w.metric("intumwa_smpp_submit_timeouts_total"); late > 0 {
+		// the carrier answers after 0.6 s, and 1 s is late
 		t.Logf("%v answers took longer than a second: this machine is too busy to tell what the link does", late)
 		w.exec(`ALTER TABLE away RENAME TO dispatchers`)
 		return
@@ -300,7 +318,8 @@ func TestSilenceUnbinds(t *testing.T) {
 }
 
 // TestReceiverAlone: a carrier with a transmitter and a receiver as two links. Receipts come over the
-// second, which carries no messages: when the first is gone, the failover carrier takes over although the second is bound.
+// second, which carries no messages: when the first is gone, the failover carrier takes over although the second is
+// bound.
 func TestReceiverAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -32,7 +32,8 @@ func (w *world) account(company int64) {
 
 func (w *world) optsOut(company int64, number sms.Number, sender string) {
 	w.Helper()
-	if _, err := handsets.New(w.pool).OptOut(w.Context(), sms.CompanyID(company), []handsets.OptOut{{Number: number, Sender: sender, Source: handsets.ByHandset}}); err != nil {
+	if _, err := handsets.New(w.pool).OptOut(w.Context(), sms.CompanyID(company),
+		[]handsets.OptOut{{Number: number, Sender: sender, Source: handsets.ByHandset}}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -44,8 +45,8 @@ func (w *world) paidBack(company int64) (messages, times int) {
 		w.count(`SELECT count(*) FROM ledger WHERE kind = 'refund' AND company_id = $1`, company)
 }
 
-// TestStopHoldsForWhatWaits: messages accepted before a handset opted out, single or in a batch, fail when they would go out,
-// and are refunded. Messages of another company, or after the handset has opted in again, go out.
+// TestStopHoldsForWhatWaits: messages accepted before a handset opted out, single or in a batch, fail when they would
+// go out, and are refunded. Messages of another company, or after the handset has opted in again, go out.
 // rule choices 9.4
 func TestStopHoldsForWhatWaits(t *testing.T) {
 	t.Parallel()
@@ -54,7 +55,8 @@ func TestStopHoldsForWhatWaits(t *testing.T) {
 	w.account(1)
 	w.account(2)
 	w.start(mno.mno())
-	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1,
+		Segments: 1}
 	at := time.Now().Add(time.Hour)
 	gone, back, busy := w.number("00"), w.number("00"), w.number("43")
 	ids := w.send(
@@ -119,7 +121,8 @@ func TestTurningAwayIsBounded(t *testing.T) {
 	w.account(1)
 	gone := w.number("00")
 	w.optsOut(1, gone, "")
-	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: many, Segments: many}
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: many,
+		Segments: many}
 	notes := make([]note, many)
 	for i := range notes {
 		notes[i] = note{to: gone, company: 1, batch: batch}
@@ -130,7 +133,9 @@ func TestTurningAwayIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = locked.Rollback(context.WithoutCancel(t.Context())) }()
-	for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE messages IN SHARE MODE`} { // reads go on, nothing is settled
+	for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`,
+		`LOCK TABLE messages IN SHARE MODE`} {
+		// reads go on, nothing is settled
 		if _, err := locked.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}

@@ -25,12 +25,15 @@ func (s *sim) refuses(status carriersim.Status, sender string) {
 // Source: rule carriers 3.12.
 func TestHabitOfAcceptingNothing(t *testing.T) {
 	t.Parallel()
-	for _, status := range []carriersim.Status{0x5A, carriersim.SubmitFailed, carriersim.SystemError, carriersim.UnknownError, carriersim.InvalidPassword,
-		carriersim.ReceiverTemporary, carriersim.VendorError, carriersim.InvalidSource, carriersim.InvalidExpiry, carriersim.Throttled, carriersim.QueueFull} {
+	for _, status := range []carriersim.Status{0x5A, carriersim.SubmitFailed, carriersim.SystemError,
+		carriersim.UnknownError, carriersim.InvalidPassword,
+		carriersim.ReceiverTemporary, carriersim.VendorError, carriersim.InvalidSource, carriersim.InvalidExpiry,
+		carriersim.Throttled, carriersim.QueueFull} {
 		t.Run(status.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
+			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}),
+				w.carrier(carriersim.Options{Name: "second", NoFates: true})
 			w.startWith(setup.Options{BreakerAfter: 500 * time.Millisecond, BreakerPause: time.Second},
 				first.mno(func(c *setup.Carrier) {
 					c.Failover, c.FailoverAfter, c.RetryMax = []string{"leo"}, 2*time.Second, 300*time.Millisecond
@@ -45,7 +48,8 @@ func TestHabitOfAcceptingNothing(t *testing.T) {
 				<-time.After(100 * time.Millisecond)
 				return w.linkState("lumitel-1").Broken
 			}, func() string { return "operators see it" })
-			if l := w.linkState("lumitel-1"); !strings.Contains(l.LastError, status.String()) || l.Refused[status.String()] == 0 {
+			if l := w.linkState("lumitel-1"); !strings.Contains(l.LastError, status.String()) ||
+				l.Refused[status.String()] == 0 {
 				t.Errorf("%q, refused %v", l.LastError, l.Refused)
 			}
 			w.until("the alarm is raised", func() bool {
@@ -57,7 +61,9 @@ func TestHabitOfAcceptingNothing(t *testing.T) {
 			}
 			waiting := w.sendMany(10, "00")
 			w.await("sent", 20*time.Second, waiting...)
-			w.until("another carrier takes over", func() bool { return w.metric("intumwa_messages_rerouted_total", "carrier", "lumitel") > 0 })
+			w.until("another carrier takes over", func() bool {
+				return w.metric("intumwa_messages_rerouted_total", "carrier", "lumitel") > 0
+			})
 			first.refuses(0, "")
 			w.eventually(20*time.Second, func() bool {
 				ids = append(ids, w.sendTo("00"))
@@ -79,11 +85,13 @@ func TestHabitOfAcceptingNothing(t *testing.T) {
 // Source: rule carriers 3.13.
 func TestHabitOfOneSender(t *testing.T) {
 	t.Parallel()
-	for _, status := range []carriersim.Status{carriersim.InvalidSourceTON, carriersim.InvalidSource, carriersim.SubmitFailed} {
+	for _, status := range []carriersim.Status{carriersim.InvalidSourceTON, carriersim.InvalidSource,
+		carriersim.SubmitFailed} {
 		t.Run(status.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
+			first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}),
+				w.carrier(carriersim.Options{Name: "second", NoFates: true})
 			w.startWith(setup.Options{BreakerAfter: 500 * time.Millisecond}, first.mno(func(c *setup.Carrier) {
 				c.Failover, c.FailoverAfter, c.RetryMax = []string{"leo"}, time.Second, 300*time.Millisecond
 			}), named("leo", second))
@@ -109,10 +117,12 @@ func TestHabitOfOneSender(t *testing.T) {
 			for range 5 {
 				w.await("sent", 2*time.Second, bank())
 			}
-			if l := w.linkState("lumitel-1"); l.Broken || !strings.Contains(l.LastError, "SHOP") || !strings.Contains(l.LastError, status.String()) {
+			if l := w.linkState("lumitel-1"); l.Broken || !strings.Contains(l.LastError, "SHOP") ||
+				!strings.Contains(l.LastError, status.String()) {
 				t.Errorf("%+v", l)
 			}
-			if n := w.metric("intumwa_link_breaker_open") + w.metric("intumwa_messages_rerouted_total"); n != 0 || second.Stats().Submits > 0 {
+			if n := w.metric("intumwa_link_breaker_open") + w.metric("intumwa_messages_rerouted_total"); n != 0 ||
+				second.Stats().Submits > 0 {
 				t.Error("the link is stopped, or a failover began")
 			}
 			first.refuses(0, "")

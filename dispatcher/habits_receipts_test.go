@@ -23,7 +23,8 @@ func TestHabitsOfReceipts(t *testing.T) {
 		event               string // another receipt outcome that is counted
 	}{
 		{fate: "00", habit: "text of appendix B", source: "rule carriers 2.2", ends: "sent", event: "matched"},
-		{fate: "01", habit: "UNDELIV, with the error code kept", source: "rule carriers 2.5", ends: "failed", reason: "UNDELIV 011"},
+		{fate: "01", habit: "UNDELIV, with the error code kept", source: "rule carriers 2.5", ends: "failed",
+			reason: "UNDELIV 011"},
 		{fate: "08", habit: "receipt before submit_sm_resp", source: "rule carriers 2.7", ends: "sent"},
 		{fate: "11", habit: "the same receipt ten times", source: "rule carriers 2.8", ends: "sent", event: "duplicate"},
 		{fate: "12", habit: "DELIVRD, then UNDELIV", source: "rule carriers 2.9", ends: "sent", event: "contradiction"},
@@ -35,18 +36,22 @@ func TestHabitsOfReceipts(t *testing.T) {
 		{fate: "19", habit: "text in message_payload", source: "rule carriers 2.4", ends: "sent"},
 		{fate: "20", habit: "receipt in data_sm", source: "rule carriers 2.4", ends: "sent"},
 		{fate: "21", habit: "id's letter case differs", source: "rule carriers 1.2", ends: "sent"},
-		{fate: "26", habit: "handset forges a receipt, esm_class 0", source: "rule carriers 2.1", ends: "failed", reason: "UNDELIV 011"},
-		{fate: "27", habit: "intermediate notification, 0x20", source: "rule carriers 2.6", ends: "sent", event: "intermediate"},
+		{fate: "26", habit: "handset forges a receipt, esm_class 0", source: "rule carriers 2.1", ends: "failed",
+			reason: "UNDELIV 011"},
+		{fate: "27", habit: "intermediate notification, 0x20", source: "rule carriers 2.6", ends: "sent",
+			event: "intermediate"},
 		{fate: "30", habit: "DELETED", source: "rule carriers 2.5", ends: "failed", reason: "DELETED 088"},
 		{fate: "31", habit: "stat nobody has heard of first", source: "rule carriers 2.6", ends: "sent"},
 		{fate: "32", habit: "UNDELIV, then DELIVRD", source: "rule carriers 2.9", ends: "failed", reason: "UNDELIV 011"},
-		{fate: "33", habit: "12-digit dates, four-digit err, vendor fields and TLVs", source: "rule carriers 2.2", ends: "sent"},
+		{fate: "33", habit: "12-digit dates, four-digit err, vendor fields and TLVs", source: "rule carriers 2.2",
+			ends: "sent"},
 		{fate: "34", habit: "stat before id, capitals, nothing else", source: "rule carriers 2.2", ends: "sent"},
 		{fate: "35", habit: "TLVs against the text", source: "rule carriers 2.3", ends: "sent"},
 		{fate: "50", habit: "UUID ids", source: "rule carriers 1.3", ends: "sent"},
 		{fate: "51", habit: "64-character ids", source: "rule carriers 1.3", ends: "sent"},
 		{fate: "53", habit: "zero-padded in the response only", source: "rule carriers 1.2", ends: "sent"},
-		{fate: "61", habit: "a receipt for an id never given", source: "rule carriers 2.10", ends: "sent", event: "unmatched"},
+		{fate: "61", habit: "a receipt for an id never given", source: "rule carriers 2.10", ends: "sent",
+			event: "unmatched"},
 		{fate: "62", habit: "esm_class 0x44 without a UDH", source: "rule carriers 2.4", ends: "sent"},
 		{fate: "63", habit: "the handset answers", source: "rule carriers 7.6", ends: "sent"},
 		{fate: "64", habit: "zero-padded in the receipt only", source: "rule carriers 1.2", ends: "sent"},
@@ -68,9 +73,12 @@ func TestHabitsOfReceipts(t *testing.T) {
 		{fate: "82", habit: "STOP in packed septets", source: "rule carriers 7.6", ends: "sent"},
 		{fate: "83", habit: "ARRÊT in UTF-8", source: "rule carriers 7.6", ends: "sent"},
 		{fate: "84", habit: "parts without the UDH bit", source: "rule carriers 7.6", ends: "sent"},
-		{fate: "28", habit: "second segment undeliverable", source: "rule carriers 2.12", text: strings.Repeat("a", 200), ends: "failed", reason: "UNDELIV 011"},
-		{fate: "00", habit: "a receipt a segment", source: "rule carriers 2.12", text: strings.Repeat("a", 400), ends: "sent"},
-		{fate: "55", habit: "one segment's receipt missing: never sent early", source: "rule carriers 2.12", text: strings.Repeat("a", 200), ends: "pending"},
+		{fate: "28", habit: "second segment undeliverable", source: "rule carriers 2.12", text: strings.Repeat("a", 200),
+			ends: "failed", reason: "UNDELIV 011"},
+		{fate: "00", habit: "a receipt a segment", source: "rule carriers 2.12", text: strings.Repeat("a", 400),
+			ends: "sent"},
+		{fate: "55", habit: "one segment's receipt missing: never sent early", source: "rule carriers 2.12",
+			text: strings.Repeat("a", 200), ends: "pending"},
 		{fate: "07", habit: "no receipt", source: "rule carriers 2.11", ends: "pending"},
 		{fate: "17", habit: "UNKNOWN and nothing more", source: "rule choices 5.3, 5.6", ends: "pending"},
 		{fate: "25", habit: "empty message_id", source: "rule carriers 1.5", ends: "pending"},
@@ -109,11 +117,14 @@ func TestHabitsOfReceipts(t *testing.T) {
 			t.Errorf("%s: %s in the end, want %s", h.habit, status, h.ends)
 		}
 	}
-	if n := w.count(`SELECT count(*) FROM inbound`); n != 9 { // the replies of 63 and 78 to 84, of which the last has two parts
+	if n := w.count(`SELECT count(*) FROM inbound`); n != 9 {
+		// the replies of 63 and 78 to 84, of which the last has two parts
 		t.Errorf("%d messages from handsets are kept, want 9", n)
 	}
 	w.until("it is counted", func() bool { return w.metric("intumwa_inbound_messages_total", "carrier", "lumitel") == 9 })
-	w.until("those that are final are counted", func() bool { return w.metric("intumwa_messages_final_total", "carrier", "lumitel") == float64(final) })
+	w.until("those that are final are counted", func() bool {
+		return w.metric("intumwa_messages_final_total", "carrier", "lumitel") == float64(final)
+	})
 	if st := mno.Stats(); st.Discarded > 0 || st.Redelivered > 0 {
 		t.Errorf("%d receipts were refused, %d delivered again", st.Discarded, st.Redelivered)
 	}
@@ -136,7 +147,8 @@ func TestHabitOfNoReceipts(t *testing.T) {
 		}),
 		named("later", late, func(c *setup.Carrier) { c.ReceiptTimeout = 100 * time.Millisecond }))
 	long := strings.Repeat("a", 200)
-	byAnswer := w.send(note{to: w.number("00"), carrier: "silent"}, note{to: w.number("00"), text: long, carrier: "silent"})
+	byAnswer := w.send(note{to: w.number("00"), carrier: "silent"},
+		note{to: w.number("00"), text: long, carrier: "silent"})
 	sent := w.send(note{to: w.number("00"), carrier: "late"})
 	failed := w.send(note{to: w.number("00"), carrier: "later"})
 	w.await("sent", 10*time.Second, byAnswer...)
@@ -169,9 +181,12 @@ func TestMessagesOfRemovedCarrier(t *testing.T) {
 	nowhere := w.send(note{to: "+25779000000", carrier: "gone"})
 	w.exec(`INSERT INTO links (name, carrier, updated_at) VALUES
 		('elsewhere-1', 'elsewhere', now()), ('gone-1', 'gone', now() - interval '11 minutes')`)
-	w.startWith(setup.Options{Route: func(n sms.Number) (string, bool) { return "lumitel", n != "+25779000000" }}, mno.mno())
+	w.startWith(setup.Options{Route: func(n sms.Number) (string, bool) { return "lumitel", n != "+25779000000" }},
+		mno.mno())
 	w.await("sent", 10*time.Second, gone...)
-	w.until("they are counted as handed over", func() bool { return w.metric("intumwa_messages_rerouted_total", "carrier", "gone") == 2 })
+	w.until("they are counted as handed over", func() bool {
+		return w.metric("intumwa_messages_rerouted_total", "carrier", "gone") == 2
+	})
 	for _, id := range append(elsewhere, nowhere...) {
 		if status, _ := w.statusOf(id); status != "pending" {
 			t.Errorf("a message of another process' carrier, or for which there is no other, is %s", status)
@@ -193,7 +208,8 @@ func TestHabitOfDatabaseAway(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
+			mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond,
+				Faults: carriersim.Faults{HoldReceipts: true}})
 			w.start(mno.mno(func(c *setup.Carrier) { c.DeliveryRefusal = setting }))
 			ids := w.sendMany(20, "00")
 			w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM segments`) == len(ids) })

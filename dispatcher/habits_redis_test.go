@@ -38,8 +38,8 @@ var redisFaults = map[string]func(*redisWorld) (end func()){
 	},
 }
 
-// TestRedisRefuses: a Redis that refuses commands, in each way and again and again, delays no message, and is used again
-// within five seconds once it is well.
+// TestRedisRefuses: a Redis that refuses commands, in each way and again and again, delays no message, and is used
+// again within five seconds once it is well.
 func TestRedisRefuses(t *testing.T) {
 	t.Parallel()
 	w := newRedisWorld(t)
@@ -52,11 +52,13 @@ func TestRedisRefuses(t *testing.T) {
 		begin, end [][]any
 	}{
 		{"READONLY", [][]any{{"REPLICAOF", "127.0.0.1", "1"}}, [][]any{{"REPLICAOF", "NO", "ONE"}}},
-		{"NOREPLICAS", [][]any{{"CONFIG", "SET", "min-replicas-to-write", "1"}}, [][]any{{"CONFIG", "SET", "min-replicas-to-write", "0"}}},
+		{"NOREPLICAS", [][]any{{"CONFIG", "SET", "min-replicas-to-write", "1"}},
+			[][]any{{"CONFIG", "SET", "min-replicas-to-write", "0"}}},
 		{"MASTERDOWN", [][]any{{"CONFIG", "SET", "replica-serve-stale-data", "no"}, {"REPLICAOF", "127.0.0.1", "1"}},
 			[][]any{{"REPLICAOF", "NO", "ONE"}, {"CONFIG", "SET", "replica-serve-stale-data", "yes"}}},
 		{"READONLY again", [][]any{{"REPLICAOF", "127.0.0.1", "1"}}, [][]any{{"REPLICAOF", "NO", "ONE"}}},
-		{"NOREPLICAS again", [][]any{{"CONFIG", "SET", "min-replicas-to-write", "1"}}, [][]any{{"CONFIG", "SET", "min-replicas-to-write", "0"}}},
+		{"NOREPLICAS again", [][]any{{"CONFIG", "SET", "min-replicas-to-write", "1"}},
+			[][]any{{"CONFIG", "SET", "min-replicas-to-write", "0"}}},
 	} {
 		for _, command := range c.begin {
 			w.do(command...)
@@ -68,7 +70,8 @@ func TestRedisRefuses(t *testing.T) {
 		for _, command := range c.end {
 			w.do(command...)
 		}
-		w.eventually(5*time.Second, func() bool { return w.metric("intumwa_queue_usable") == 2 }, func() string { return c.reply + ": it is used again" })
+		w.eventually(5*time.Second, func() bool { return w.metric("intumwa_queue_usable") == 2 },
+			func() string { return c.reply + ": it is used again" })
 		all = append(all, more...)
 	}
 	w.await("sent", 20*time.Second, all...)
@@ -144,7 +147,8 @@ func newRedisWorld(t *testing.T) *redisWorld {
 // commit; the customer does not notice.
 func (w *redisWorld) post(n int) (ids []int64) {
 	w.Helper()
-	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n,
+		Segments: n}
 	var notes []note
 	for range n {
 		notes = append(notes, note{to: w.number("00"), company: 1}, note{to: w.number("00"), company: 1, batch: batch})

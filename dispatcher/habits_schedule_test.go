@@ -19,7 +19,8 @@ func TestScheduledGoesOut(t *testing.T) {
 	mno := w.carrier(carriersim.Options{})
 	w.start(mno.mno())
 	at := time.Now().Add(3 * time.Second)
-	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1,
+		Segments: 1}
 	notes := []note{
 		{to: w.number("00"), sendAt: at},
 		{to: w.number("00"), sendAt: at.Add(time.Second), batch: batch, company: 1},
@@ -39,8 +40,10 @@ func TestScheduledGoesOut(t *testing.T) {
 			t.Errorf("message %d went out %s before its time", i, early)
 		}
 	}
-	for i, want := range map[int]string{0: `^00000000[0-5]\d[0-5]\d000R$`, 2: `^00000001[0-5]\d\d\d000R$`, 3: `^0000000029|^0000000030`} {
-		if got := mno.submitsTo(notes[i].to)[0].Validity; !regexp.MustCompile(want).MatchString(got) && !(i == 2 && got == "000000020000000R") && !(i == 0 && got == "000000010000000R") {
+	for i, want := range map[int]string{0: `^00000000[0-5]\d[0-5]\d000R$`, 2: `^00000001[0-5]\d\d\d000R$`,
+		3: `^0000000029|^0000000030`} {
+		if got := mno.submitsTo(notes[i].to)[0].Validity; !regexp.MustCompile(want).MatchString(got) &&
+			!(i == 2 && got == "000000020000000R") && !(i == 0 && got == "000000010000000R") {
 			t.Errorf("message %d is good for %q, want %s", i, got, want)
 		}
 	}

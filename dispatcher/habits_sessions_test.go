@@ -27,12 +27,15 @@ func TestHabitsOfSessions(t *testing.T) {
 		{habit: "unbind", source: "rule carriers 5.4", fate: "57", binds: 2},
 		{habit: "text that is no PDU", source: "rule carriers 7.1", fate: "58", doubled: 20, binds: 2},
 		{habit: "reset", source: "rule carriers 6.2", act: func(_ *world, s *sim) { s.ResetAll() }, doubled: 20, binds: 2},
-		{habit: "half-open: takes all and says nothing", source: "rule carriers 6.3", act: (*world).mute, silent: true, doubled: 20, binds: 2},
-		{habit: "answers out of order", source: "rule carriers 3.10", faults: carriersim.Faults{RespJitter: 80 * time.Millisecond}, binds: 1},
+		{habit: "half-open: takes all and says nothing", source: "rule carriers 6.3", act: (*world).mute, silent: true,
+			doubled: 20, binds: 2},
+		{habit: "answers out of order", source: "rule carriers 3.10",
+			faults: carriersim.Faults{RespJitter: 80 * time.Millisecond}, binds: 1},
 		{habit: "every tenth is nacked", source: "rule carriers 9.16", faults: carriersim.Faults{NackEvery: 10}, binds: 1},
 		{habit: "ESME_RINVBNDSTS", source: "rule carriers 3.7", act: func(w *world, s *sim) {
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.InvalidBindStatus })
-			defer w.await("sent", 25*time.Second, w.sendVia("carrier"+strings.TrimPrefix(s.Name(), "sim"), 1, "00")...) // all others may already be out
+			// all others may already be out
+			defer w.await("sent", 25*time.Second, w.sendVia("carrier"+strings.TrimPrefix(s.Name(), "sim"), 1, "00")...)
 			w.until("a submit is refused", func() bool { return s.Stats().Refused[carriersim.InvalidBindStatus] > 0 })
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		}, doubled: 20, binds: 2},
@@ -65,7 +68,8 @@ func TestHabitsOfSessions(t *testing.T) {
 				h.act(w, mno)
 			}
 			w.await("sent", 25*time.Second, ids...)
-			w.until("it has bound as often", func() bool { return mno.Stats().Binds >= h.binds }) // all messages may have been out before
+			// all messages may have been out before
+			w.until("it has bound as often", func() bool { return mno.Stats().Binds >= h.binds })
 			st := mno.Stats()
 			if h.binds == 1 && st.Binds > 1 {
 				t.Errorf("%s (%s): %d binds, want %d", h.habit, h.source, st.Binds, h.binds)

@@ -35,7 +35,8 @@ func TestHabitOfLateAnswers(t *testing.T) {
 func TestHabitOfSilentLink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	silent, good := w.carrier(carriersim.Options{Name: "silent", NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}}), w.carrier(carriersim.Options{Name: "good", NoFates: true})
+	silent, good := w.carrier(carriersim.Options{Name: "silent", NoFates: true,
+		Faults: carriersim.Faults{SubmitSilent: true}}), w.carrier(carriersim.Options{Name: "good", NoFates: true})
 	const window = 5
 	conf := silent.mno(func(c *setup.Carrier) {
 		c.Links = append(c.Links, good.link("lumitel-2"))
@@ -59,9 +60,13 @@ func TestHabitOfSilentLink(t *testing.T) {
 func TestReturnFromStandIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
+	first, second := w.carrier(carriersim.Options{Name: "first", NoFates: true}),
+		w.carrier(carriersim.Options{Name: "second", NoFates: true})
 	first.Faults(func(f *carriersim.Faults) { f.RefuseConnections = true })
-	w.startWith(setup.Options{}, first.mno(func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Second }),
+	w.startWith(setup.Options{}, first.mno(func(c *setup.Carrier) {
+		c.Failover, c.FailoverAfter = []string{"leo"},
+			time.Second
+	}),
 		named("leo", second, func(c *setup.Carrier) { c.Links[0].TPS = 2 }))
 	ids := append(w.sendMany(70, "00"), w.campaign(1, 70, "")...)
 	claimed := 0
@@ -133,7 +138,8 @@ func TestForgottenLinks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(`INSERT INTO dispatchers (id, name) VALUES (77, 'other');
-		INSERT INTO links (name, carrier, updated_at) VALUES ('left', 'x', now() - interval '11 minutes'), ('fresh', 'x', now()),
+		INSERT INTO links (name, carrier, updated_at) VALUES ('left', 'x', now() - interval '11 minutes'), ('fresh', 'x',
+			now()),
 			('living', 'x', now() - interval '11 minutes'), ('lumitel-1', 'lumitel', now() - interval '1 day');
 		INSERT INTO leases (name, holder) VALUES ('link living', 77)`)
 	mno := w.carrier(carriersim.Options{})

@@ -26,17 +26,26 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		submits       int // that reach the carrier
 		resent        float64
 	}{
-		{habit: "silent on a live link, resend", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousResend, ends: "pending", submits: 2, resent: 1},
-		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousHold, ends: "pending", submits: 1},
-		{habit: "silent on a live link, fail", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
-		{habit: "taken and never answered, the receipt echoes the reference", source: "rule carriers 2.13", fate: "36", policy: setup.AmbiguousResend, echo: true,
+		{habit: "silent on a live link, resend", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousResend,
+			ends: "pending", submits: 2, resent: 1},
+		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousHold,
+			ends: "pending", submits: 1},
+		{habit: "silent on a live link, fail", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousFail,
+			ends: "failed", reason: "no_answer", submits: 1},
+		{habit: "taken and never answered, the receipt echoes the reference", source: "rule carriers 2.13", fate: "36",
+			policy: setup.AmbiguousResend, echo: true,
 			ends: "sent", submits: 1},
-		{habit: "the same, to be failed", source: "rule carriers 2.13", fate: "36", policy: setup.AmbiguousFail, echo: true, hold: time.Hour,
+		{habit: "the same, to be failed", source: "rule carriers 2.13", fate: "36", policy: setup.AmbiguousFail, echo: true,
+			hold: time.Hour,
 			ends: "sent", submits: 1},
-		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
-		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousHold, ends: "pending", submits: 1},
-		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
-		{habit: "several segments, taken and never answered, echoed", source: "rule carriers 2.13, 6.7", fate: "36", text: strings.Repeat("a", 400),
+		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousResend, ends: "sent",
+			submits: 2, resent: 1},
+		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousHold, ends: "pending",
+			submits: 1},
+		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousFail, ends: "failed",
+			reason: "no_answer", submits: 1},
+		{habit: "several segments, taken and never answered, echoed", source: "rule carriers 2.13, 6.7", fate: "36",
+			text:   strings.Repeat("a", 400),
 			policy: setup.AmbiguousResend, echo: true, ends: "sent", submits: 3},
 	}
 	w := newWorld(t)
@@ -57,15 +66,20 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 			to := w.number(h.fate)
 			id := w.send(note{to: to, text: h.text, carrier: name})[0]
 			if h.fate == "06" || h.fate == "36" {
-				w.until("the alarm is raised", func() bool { return w.metric("intumwa_smpp_submit_timeouts_total", "carrier", name) > 0 })
+				w.until("the alarm is raised", func() bool {
+					return w.metric("intumwa_smpp_submit_timeouts_total", "carrier", name) > 0
+				})
 			}
 			w.until("its end", func() bool {
 				status, _ := w.statusOf(id)
-				return status == h.ends && len(mno.submitsTo(to)) >= h.submits && w.metric("intumwa_segments_resent_total", "carrier", name) >= h.resent &&
+				return status == h.ends && len(mno.submitsTo(to)) >= h.submits &&
+					w.metric("intumwa_segments_resent_total", "carrier", name) >= h.resent &&
 					(h.submits > 1 || w.metric("intumwa_smpp_window_in_flight", "carrier", name) == 0)
 			})
 			if h.submits == 1 { // it is not sent again
-				w.until("it is off the outbox", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, id) == 0 })
+				w.until("it is off the outbox", func() bool {
+					return w.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, id) == 0
+				})
 			}
 			if n := len(mno.submitsTo(to)); n != h.submits {
 				t.Errorf("%s (%s): the carrier got %d submit_sm, want %d", h.habit, h.source, n, h.submits)
@@ -83,8 +97,8 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 	}
 }
 
-// TestHoldIsSetInTime: docs/runbooks/unknown-outcome.md. on_ambiguous: hold, set while a submit_sm is overdue, holds that one too: by
-// a reload, which keeps the bind, or by another process after the old one has ended.
+// TestHoldIsSetInTime: docs/runbooks/unknown-outcome.md. on_ambiguous: hold, set while a submit_sm is overdue, holds
+// that one too: by a reload, which keeps the bind, or by another process after the old one has ended.
 func TestHoldIsSetInTime(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(w *world, c setup.Carrier){
@@ -116,7 +130,9 @@ func TestHoldIsSetInTime(t *testing.T) {
 			id := w.send(note{to: to})[0]
 			w.until("it is overdue", func() bool { return w.metric("intumwa_smpp_submit_unknown_outcome") == 1 })
 			set(w, conf(setup.AmbiguousHold))
-			w.until("it is off the outbox", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, id) == 0 })
+			w.until("it is off the outbox", func() bool {
+				return w.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, id) == 0
+			})
 			if status, _ := w.statusOf(id); status != "pending" {
 				t.Errorf("it is %s", status)
 			}

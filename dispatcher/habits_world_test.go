@@ -71,7 +71,8 @@ func newWorldWith(t *testing.T, at *redis.Options, prefix string) *world {
 	}
 	t.Cleanup(w.hot.Close)
 	client := func(connections int) *redis.Client {
-		c := redis.NewClient(&redis.Options{Network: at.Network, Addr: at.Addr, Username: at.Username, Password: at.Password, DB: at.DB,
+		c := redis.NewClient(&redis.Options{Network: at.Network, Addr: at.Addr, Username: at.Username, Password: at.Password,
+			DB:       at.DB,
 			PoolSize: connections, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { _ = c.Close() })
 		return c
@@ -123,9 +124,12 @@ func (w *world) listen(c *carriersim.Carrier) *sim {
 
 // link is the configuration of a link to the carrier, with short times.
 func (s *sim) link(name string, change ...func(*setup.Link)) setup.Link {
-	l := setup.Link{Options: smpp.Options{Name: name, Account: smpp.Account{Addresses: []string{s.address}, SystemID: "intumwa", Password: "secret"},
-		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: 5 * time.Second, ResponseTimeout: time.Second, // a busy machine answers within
-		UnknownHold: 10 * time.Second, BindTimeout: 10 * time.Second, DrainTimeout: 500 * time.Millisecond, UnbindTimeout: 500 * time.Millisecond}}
+	l := setup.Link{Options: smpp.Options{Name: name,
+		Account: smpp.Account{Addresses: []string{s.address}, SystemID: "intumwa", Password: "secret"},
+		// a busy machine answers within
+		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: 5 * time.Second, ResponseTimeout: time.Second,
+		UnknownHold: 10 * time.Second, BindTimeout: 10 * time.Second, DrainTimeout: 500 * time.Millisecond,
+		UnbindTimeout: 500 * time.Millisecond}}
 	for _, c := range change {
 		c(&l)
 	}
@@ -138,7 +142,8 @@ func (s *sim) mno(change ...func(*setup.Carrier)) setup.Carrier {
 }
 
 func named(name string, s *sim, change ...func(*setup.Carrier)) setup.Carrier {
-	c := setup.Carrier{Name: name, Profile: profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5}}, Dest: profile.TONNPI{TON: 1, NPI: 1}}, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
+	c := setup.Carrier{Name: name, Profile: profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5}},
+		Dest: profile.TONNPI{TON: 1, NPI: 1}}, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
 	if s != nil {
 		c.Links = []setup.Link{s.link(name + "-1")}
 	}
@@ -152,7 +157,8 @@ func named(name string, s *sim, change ...func(*setup.Carrier)) setup.Carrier {
 // raises the alarm before that. It detects a dead peer sooner.
 func holds(c *setup.Carrier, hold, alarm time.Duration) {
 	l := &c.Links[0]
-	l.UnknownHold, l.ResponseTimeout, l.EnquireLink, l.EnquireTimeout = hold, alarm, 200*time.Millisecond, 1500*time.Millisecond
+	l.UnknownHold, l.ResponseTimeout, l.EnquireLink, l.EnquireTimeout = hold, alarm, 200*time.Millisecond,
+		1500*time.Millisecond
 }
 
 // start runs a dispatcher and waits until its links are bound.
@@ -231,12 +237,15 @@ func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
 	for i, n := range notes {
 		text := cmp.Or(n.text, "Muraho")
 		encoding, segments := sms.Count(text)
-		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: n.company, UserID: 1, Batch: n.batch, Number: n.to, Sender: cmp.Or(n.sender, "DEMO"), Body: text,
-			Encoding: encoding, Segments: segments, Carrier: cmp.Or(n.carrier, "lumitel"), Validity: cmp.Or(n.validity, time.Hour),
-			SendAt: n.sendAt, ExpireAt: n.expireAt, Scheduled: n.sendAt.After(time.Now())}
+		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: n.company, UserID: 1, Batch: n.batch, Number: n.to,
+			Sender: cmp.Or(n.sender, "DEMO"), Body: text,
+			Encoding: encoding, Segments: segments, Carrier: cmp.Or(n.carrier, "lumitel"),
+			Validity: cmp.Or(n.validity, time.Hour),
+			SendAt:   n.sendAt, ExpireAt: n.expireAt, Scheduled: n.sendAt.After(time.Now())}
 	}
 	err := pgx.BeginFunc(w.Context(), w.hot, func(tx pgx.Tx) (err error) {
-		if _, err := tx.Exec(w.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil { // thousands of messages take long on a busy machine
+		if _, err := tx.Exec(w.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+			// thousands of messages take long on a busy machine
 			return err
 		}
 		ids, err = w.store.Insert(w.Context(), tx, list)
@@ -249,7 +258,8 @@ func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
 		if list[i].Scheduled {
 			continue
 		}
-		items = append(items, queue.Item{MessageID: id, CompanyID: list[i].CompanyID, Carrier: list[i].Carrier, Lane: queue.Lane(list[i].Lane())})
+		items = append(items, queue.Item{MessageID: id, CompanyID: list[i].CompanyID, Carrier: list[i].Carrier,
+			Lane: queue.Lane(list[i].Lane())})
 	}
 	return ids, items
 }
@@ -274,7 +284,8 @@ func (w *world) sendMany(n int, fate string) []int64 {
 func (w *world) statusOf(id int64) (status, reason string) {
 	w.Helper()
 	var s sms.Status
-	if err := w.pool.QueryRow(w.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`, id).Scan(&s, &reason); err != nil {
+	if err := w.pool.QueryRow(w.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`,
+		id).Scan(&s, &reason); err != nil {
 		w.Fatal(err)
 	}
 	return s.String(), reason

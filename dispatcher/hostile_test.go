@@ -15,7 +15,8 @@ import (
 
 // text is an MO of so many bytes.
 func (b *bench) text(octets int) settling.Arrival {
-	return settling.Arrival{Inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25779000000", Destination: "INFO",
+	return settling.Arrival{Inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1",
+		Source: "25779000000", Destination: "INFO",
 		Octets: make([]byte, octets)}, PDU: &smpp.Delivery{}}
 }
 

@@ -34,7 +34,8 @@ func startNodeSMPP(t *testing.T) *nodeSMPP {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "node-smpp"))); err != nil {
 		t.Fatal(err)
 	}
-	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--prefer-offline")
+	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts",
+		"--prefer-offline")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
 		testenv.Lacks(t, fmt.Sprintf("the npm package smpp cannot be installed here: %v\n%s", err, out))
@@ -98,7 +99,8 @@ func TestNodeSMPP(t *testing.T) {
 	w := newWorld(t)
 	w.until("node-smpp listens", func() bool { return len(node.events("listening")) == 1 })
 	at := &sim{address: fmt.Sprintf("127.0.0.1:%d", node.events("listening")[0].Port)}
-	forms := map[string]profile.Concat{"udh8": profile.ConcatUDH8, "sar": profile.ConcatSAR, "payload": profile.ConcatPayload}
+	forms := map[string]profile.Concat{"udh8": profile.ConcatUDH8, "sar": profile.ConcatSAR,
+		"payload": profile.ConcatPayload}
 	var carriers []setup.Carrier
 	for name, concat := range forms {
 		carriers = append(carriers, named(name, at, func(c *setup.Carrier) {
@@ -112,7 +114,8 @@ func TestNodeSMPP(t *testing.T) {
 		t.Errorf("node-smpp was bound as %+v", bind)
 	}
 
-	texts := []string{"Muraho @£$¥èéùìòÇ", "[]{}~\\|^€", strings.Repeat("Bonjour à tous {€} ", 25), "Ça coûte: ê œ 😀", strings.Repeat("ê😀", 60)}
+	texts := []string{"Muraho @£$¥èéùìòÇ", "[]{}~\\|^€", strings.Repeat("Bonjour à tous {€} ", 25), "Ça coûte: ê œ 😀",
+		strings.Repeat("ê😀", 60)}
 	want := map[string]string{}
 	var ids []int64
 	for name := range forms {
@@ -151,7 +154,8 @@ func TestNodeSMPP(t *testing.T) {
 
 	_, _ = io.WriteString(node.stdin, "text\n")
 	w.until("the text is kept and answered", func() bool {
-		return w.count(`SELECT count(*) FROM inbound WHERE body = 'Amakuru é @ €'`) == len(forms) && len(node.events("text_answered")) == len(forms)
+		return w.count(`SELECT count(*) FROM inbound WHERE body = 'Amakuru é @ €'`) == len(forms) &&
+			len(node.events("text_answered")) == len(forms)
 	})
 	_, _ = io.WriteString(node.stdin, "unbind\n")
 	w.until("it is bound again", func() bool { return len(node.events("bind")) == 2*len(forms) })

@@ -103,8 +103,8 @@ func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	}
 }
 
-// TestAnsweredLateIsNotSentAgain: a message waiting here to be sent again stays unsent when the first copy's answer arrives,
-// and leaves the outbox.
+// TestAnsweredLateIsNotSentAgain: a message waiting here to be sent again stays unsent when the first copy's answer
+// arrives, and leaves the outbox.
 func TestAnsweredLateIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -138,10 +138,18 @@ func TestLateBesideTheEnd(t *testing.T) {
 		apart   bool // the late answer is settled before
 		waiting int  // in the outbox
 	}{
-		"refused for now":                    {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer { return throttledLate(m, 1, 2) }, false, 1},
-		"refused for now, before":            {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer { return throttledLate(m, 1, 2) }, true, 1},
-		"accepted and sent again":            {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer { return late(m, 1, 2, "a") }, false, 0},
-		"accepted and sent again, by itself": {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer { return late(m, 1, 2, "a") }, true, 0},
+		"refused for now": {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer {
+			return throttledLate(m, 1, 2)
+		}, false, 1},
+		"refused for now, before": {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer {
+			return throttledLate(m, 1, 2)
+		}, true, 1},
+		"accepted and sent again": {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer {
+			return late(m, 1, 2, "a")
+		}, false, 0},
+		"accepted and sent again, by itself": {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer {
+			return late(m, 1, 2, "a")
+		}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)

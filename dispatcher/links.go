@@ -56,7 +56,9 @@ type Refusals map[string]int
 
 // String lists them, the most frequent first.
 func (r Refusals) String() string {
-	statuses := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
+	statuses := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b))
+	})
 	for i, s := range statuses {
 		statuses[i] = fmt.Sprintf("%s %d", s, r[s])
 	}
@@ -74,10 +76,13 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 			CASE WHEN paused THEN 'paused' WHEN unheld THEN 'down' ELSE state END,
 			"window", CASE WHEN unheld THEN 0 ELSE in_flight END, tps,
 			CASE WHEN unheld AND NOT paused AND state <> 'down' THEN updated_at ELSE since END, last_error,
-			CASE WHEN unheld THEN 0 ELSE accepted END, CASE WHEN unheld THEN 0 ELSE throttled END, CASE WHEN unheld THEN 0 ELSE overdue END,
-			broken, served_at, unheld, CASE WHEN unheld THEN '{}' ELSE refused END, CASE WHEN unheld THEN 0 ELSE senders_held END,
+			CASE WHEN unheld THEN 0 ELSE accepted END, CASE WHEN unheld THEN 0 ELSE throttled END, CASE WHEN unheld THEN 0
+			ELSE overdue END,
+			broken, served_at, unheld, CASE WHEN unheld THEN '{}' ELSE refused END, CASE WHEN unheld THEN 0
+			ELSE senders_held END,
 			coalesce(nullif(retired_to, ''), CASE WHEN retired_to = '' THEN '`+Refuse+`' END)
-		FROM (SELECT *, `+rerouting.RetiredTo("links.carrier")+` AS retired_to, (NOT `+core.Leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
+		FROM (SELECT *, `+rerouting.RetiredTo("links.carrier")+` AS retired_to, (NOT `+core.Leased+`
+			OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
 			FROM links) l
 		ORDER BY carrier, name`, staleAfter)
 }
@@ -85,8 +90,10 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 // SetPaused pauses or resumes a link, and returns the state that will be reported.
 // The link's holder applies it when notified, at the latest at its next heartbeat.
 func SetPaused(ctx context.Context, pool postgres.DB, link string, paused bool) (state string, err error) {
-	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
-		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+core.Leased+` OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
+	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END
+		WHERE name = $1
+		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+core.Leased+` OR state = 'paused' THEN 'down' ELSE state END`,
+		link, paused).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("%s: %w", link, ErrNoLink)
 	}

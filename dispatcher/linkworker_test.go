@@ -50,11 +50,13 @@ func TestEnd(t *testing.T) {
 		t.Errorf("link %+v", s)
 	}
 	if st := mno.Stats(); st.Unbinds != 1 || int(st.Accepted) != w.count(`SELECT count(*) FROM segments`) {
-		t.Errorf("%d unbinds; the carrier took %d segments, %d are recorded", st.Unbinds, st.Accepted, w.count(`SELECT count(*) FROM segments`))
+		t.Errorf("%d unbinds; the carrier took %d segments, %d are recorded", st.Unbinds, st.Accepted,
+			w.count(`SELECT count(*) FROM segments`))
 	}
 	mno.stop()
 	// The driver reads ahead on a slow connection until the next query.
-	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead"))
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction(
+		"github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead"))
 
 	again := w.listen(mno.Carrier)
 	w.start(again.mno())
@@ -100,11 +102,12 @@ func TestClaimsBehindAFullWindow(t *testing.T) {
 	w.sendMany(30, "00")
 	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].Window = 10 }))
 	w.until("the window is full", func() bool { return mno.Stats().Submits == 10 })
-	w.stays(300*time.Millisecond, "the others are not claimed", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`) == 20 })
+	w.stays(300*time.Millisecond, "the others are not claimed",
+		func() bool { return w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`) == 20 })
 }
 
-// TestDrainEndsInTime: a process whose bind drains and that the database cannot hear unbinds before another takes it for
-// dead and binds. At no time are both bound.
+// TestDrainEndsInTime: a process whose bind drains and that the database cannot hear unbinds before another takes it
+// for dead and binds. At no time are both bound.
 //
 // Source: rule choices 7.13.
 func TestDrainEndsInTime(t *testing.T) {
@@ -123,7 +126,8 @@ func TestDrainEndsInTime(t *testing.T) {
 			w := newWorld(t)
 			mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
 			conf := mno.mno(func(c *setup.Carrier) {
-				c.Links[0].DrainTimeout, c.Links[0].UnbindTimeout, c.Links[0].UnknownHold = 2*time.Minute, 2*time.Minute, 5*time.Minute
+				c.Links[0].DrainTimeout, c.Links[0].UnbindTimeout, c.Links[0].UnknownHold = 2*time.Minute, 2*time.Minute,
+					5*time.Minute
 			})
 			var line testenv.Line
 			one := *w
@@ -140,7 +144,8 @@ func TestDrainEndsInTime(t *testing.T) {
 			one.until("it drains", func() bool { return one.metric("intumwa_smpp_session_state", "state", "down") == 1 })
 			line.LoseAndCut()
 			_ = pgx.BeginFunc(t.Context(), one.pool, func(pgx.Tx) error { return nil })
-			w.eventually(20*time.Second, func() bool { return mno.Stats().Binds == 2 }, func() string { return "the other binds" })
+			w.eventually(20*time.Second, func() bool { return mno.Stats().Binds == 2 },
+				func() string { return "the other binds" })
 			if n := mno.Accounts()[0].MostBound; n != 1 {
 				t.Errorf("%d were bound at once", n)
 			}

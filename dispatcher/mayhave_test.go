@@ -28,20 +28,22 @@ import (
 // cancelled cancels one message and returns how many were stopped.
 func (b *bench) cancelled(m *core.InFlight) int64 {
 	b.Helper()
-	done, err := settling.Cancel(b.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, messages.Queued{Company: 1, Message: m.Msg.ID}, nil)
+	done, err := settling.Cancel(b.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks,
+		messages.Queued{Company: 1, Message: m.Msg.ID}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return done.Cancelled
 }
 
-// TestHoldRemembersUnanswered: with on_ambiguous hold, a message whose first segment was not answered and whose second was
-// put off ends undecided when the second is accepted: an operator sees it, it cannot be cancelled, and a late temporary
-// refusal sends it again.
+// TestHoldRemembersUnanswered: with on_ambiguous hold, a message whose first segment was not answered and whose second
+// was put off ends undecided when the second is accepted: an operator sees it, it cannot be cancelled, and a late
+// temporary refusal sends it again.
 func TestHoldRemembersUnanswered(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
-	for name, second := range map[string]fate{"not written": ended(smpp.NotWritten, 0, smpp.ErrNotBound), "throttled": ended(smpp.Rejected, smpp.StatusThrottled, nil)} {
+	for name, second := range map[string]fate{"not written": ended(smpp.NotWritten, 0, smpp.ErrNotBound),
+		"throttled": ended(smpp.Rejected, smpp.StatusThrottled, nil)} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
@@ -72,8 +74,8 @@ func TestHoldRemembersUnanswered(t *testing.T) {
 	}
 }
 
-// TestMayHaveAfterHandOver: what a dead process may have submitted stays known when another carrier takes the message, or
-// an operator sends it again: it is neither cancelled nor opted out.
+// TestMayHaveAfterHandOver: what a dead process may have submitted stays known when another carrier takes the message,
+// or an operator sends it again: it is neither cancelled nor opted out.
 func TestMayHaveAfterHandOver(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
@@ -84,7 +86,8 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 		"freed":       {setup.AmbiguousResend, func(*bench, *core.InFlight) {}},
 		"handed over": {setup.AmbiguousResend, func(b *bench, _ *core.InFlight) { b.handedOver("leo", 1) }},
 		"sent again by an operator": {setup.AmbiguousHold, func(b *bench, m *core.InFlight) {
-			if sent, err := recovery.SendUnanswered(b.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
+			if sent, err := recovery.SendUnanswered(b.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID},
+				time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 				b.Errorf("%v are sent again, %v", sent, err)
 			}
 		}},
@@ -107,7 +110,8 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 				t.Error("it is cancelled, and a carrier may have it")
 			}
 			b.exec(`INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, $1, 'handset')`, m.Msg.Number)
-			claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 9, b.word(`SELECT carrier FROM outbox`), []int64{m.Msg.ID}, false)
+			claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 9, b.word(`SELECT carrier FROM outbox`), []int64{m.Msg.ID},
+				false)
 			if err != nil || len(claimed) != 1 || claimed[0].OptedOut {
 				t.Errorf("it is opted out, and a carrier may have it: %+v, %v", claimed, err)
 			}
@@ -115,8 +119,8 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 	}
 }
 
-// TestFreedSecondCopy: a process that dies after it has sent a segment again leaves a second copy, even if the first one
-// was accepted late meanwhile. So no second carrier gets the message when the first copy is not delivered.
+// TestFreedSecondCopy: a process that dies after it has sent a segment again leaves a second copy, even if the first
+// one was accepted late meanwhile. So no second carrier gets the message when the first copy is not delivered.
 func TestFreedSecondCopy(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
@@ -139,7 +143,8 @@ func TestFreedSecondCopy(t *testing.T) {
 func TestUnansweredStays(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	for policy, want := range map[setup.Ambiguous]int{setup.AmbiguousResend: 1, setup.AmbiguousHold: 0, setup.AmbiguousFail: 0} {
+	for policy, want := range map[setup.Ambiguous]int{setup.AmbiguousResend: 1, setup.AmbiguousHold: 0,
+		setup.AmbiguousFail: 0} {
 		b.cleared()
 		b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousResend })
 		m := b.begun(1)
@@ -153,7 +158,8 @@ func TestUnansweredStays(t *testing.T) {
 // handedOver lets another carrier take what it may from the first.
 func (b *bench) handedOver(to string, want int) {
 	b.Helper()
-	if n, err := b.d.recovery.HandOver(b.Context(), b.s.Carrier, rerouting.To{Carrier: to}); err != nil || n != int64(want) {
+	if n, err := b.d.recovery.HandOver(b.Context(), b.s.Carrier, rerouting.To{Carrier: to}); err != nil ||
+		n != int64(want) {
 		b.Errorf("%d handed over, want %d, %v", n, want, err)
 	}
 }
@@ -178,7 +184,8 @@ func TestOnlyOwnCarriersAreDecided(t *testing.T) {
 	if _, err := b.d.core.Store.Outbox.Begin(t.Context(), 7, []messages.Claim{begun.Msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
-	b.exec(`UPDATE messages SET carrier = 'leo', created_at = now() - interval '30 days'; UPDATE outbox SET carrier = 'leo'`)
+	b.exec(`UPDATE messages SET carrier = 'leo', created_at = now() - interval '30 days'; UPDATE outbox
+		SET carrier = 'leo'`)
 	decide := func() {
 		t.Helper()
 		if err := b.d.housekeeping.Overdue(t.Context()); err != nil {
@@ -202,7 +209,8 @@ func TestOnlyOwnCarriersAreDecided(t *testing.T) {
 	if status, reason := b.status(overdue.Msg.ID); status != sms.Failed || reason != "no_receipt" {
 		t.Errorf("of a carrier that no process has, the overdue message is %v %q", status, reason)
 	}
-	if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.Msg.ID); n != 1 || b.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, begun.Msg.ID) != 0 {
+	if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, begun.Msg.ID); n != 1 ||
+		b.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, begun.Msg.ID) != 0 {
 		t.Error("what a dead process may have submitted to it is not kept from being sent again")
 	}
 }
@@ -212,7 +220,9 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	text := strings.Repeat("Amahoro. ", 40)
-	for from, to := range map[profile.Concat]profile.Concat{profile.ConcatUDH8: profile.ConcatPayload, profile.ConcatPayload: profile.ConcatUDH8, profile.ConcatUDH16: profile.ConcatPayload, profile.ConcatSAR: profile.ConcatPayload} {
+	for from, to := range map[profile.Concat]profile.Concat{profile.ConcatUDH8: profile.ConcatPayload,
+		profile.ConcatPayload: profile.ConcatUDH8, profile.ConcatUDH16: profile.ConcatPayload,
+		profile.ConcatSAR: profile.ConcatPayload} {
 		b.configure(func(c *setup.Carrier) { c.Concat = from })
 		m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
 		before, _ := b.s.Carrier.Config().Segments(m, nil, time.Now())
@@ -225,7 +235,8 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 	}
 	m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
 	m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: 7, Answered: true})
-	if _, err := b.s.Carrier.Config().Segments(m, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "was cut into 7 segments") {
+	if _, err := b.s.Carrier.Config().Segments(m, nil, time.Now()); err == nil ||
+		!strings.Contains(err.Error(), "was cut into 7 segments") {
 		t.Errorf("cut in no known way: %v", err)
 	}
 }
@@ -260,10 +271,12 @@ func TestCancelReadsABatchOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const recipients = 4 * settling.CancelAtOnce
-	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: recipients, Segments: recipients}
+	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO",
+		Recipients: recipients, Segments: recipients}
 	list := make([]*messages.Message, recipients)
 	for i := range list {
-		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: sms.Number(fmt.Sprintf("+25762%06d", i)), Sender: "DEMO", Test: true,
+		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1,
+			Number: sms.Number(fmt.Sprintf("+25762%06d", i)), Sender: "DEMO", Test: true,
 			Body: "Hello", Segments: 1, Carrier: "lumitel", Validity: time.Hour, Batch: batch}
 	}
 	if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {

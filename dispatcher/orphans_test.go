@@ -46,7 +46,8 @@ func TestSlowClaim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.retried()
-	if err := b.d.core.Queue.Push(t.Context(), []queue.Item{{MessageID: m.Msg.ID, CompanyID: 1, Carrier: "lumitel", Lane: queue.Single}}); err != nil {
+	if err := b.d.core.Queue.Push(t.Context(), []queue.Item{
+		{MessageID: m.Msg.ID, CompanyID: 1, Carrier: "lumitel", Lane: queue.Single}}); err != nil {
 		t.Fatal(err)
 	}
 	committed, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -98,7 +99,8 @@ func TestLostClaim(t *testing.T) {
 		}
 		c.AfterRelease = func(*pgx.Conn) bool { return false }
 	})
-	if got := b.worker.TakeDirect(t.Context(), queue.Single, 10, 0); len(got) != 0 || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
+	if got := b.worker.TakeDirect(t.Context(), queue.Single, 10, 0); len(got) != 0 ||
+		b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
 		t.Fatalf("%d are in hand, or a message that was claimed without its copies is claimed still", len(got))
 	}
 	select {
@@ -107,7 +109,9 @@ func TestLostClaim(t *testing.T) {
 		t.Error("no look follows")
 	}
 	b.d.core.Store = b.d.core.Carrying
-	if got, err := b.d.core.Store.Outbox.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0, false); err != nil || len(got) != 1 { // the answer is lost
+	if got, err := b.d.core.Store.Outbox.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0,
+		false); err != nil || len(got) != 1 {
+		// the answer is lost
 		t.Fatal(len(got), err)
 	}
 	if err := b.d.recovery.ReleaseOrphans(t.Context()); err != nil {

@@ -40,7 +40,8 @@ func TestQuietHoursPutOff(t *testing.T) {
 		}
 		b.walk()
 		for company, want := range map[int]int{1: first, 2: second} {
-			if n := b.count(`SELECT count(*) FROM outbox WHERE company_id = $1 AND due_at > now() AND pushed_at IS NULL`, company); n != want {
+			if n := b.count(`SELECT count(*) FROM outbox WHERE company_id = $1 AND due_at > now() AND pushed_at IS NULL`,
+				company); n != want {
 				t.Errorf("%s: %d messages of company %d are put off, want %d", what, n, company, want)
 			}
 		}
@@ -62,7 +63,10 @@ func TestQuietHoursEndTheRest(t *testing.T) {
 	b.wait("lumitel", 5)
 	now := time.Now().In(sms.Burundi)
 	recovery, _ := b.d.tasks()
-	tasks := slices.DeleteFunc(recovery, func(of *core.Task) bool { return of.Name != "quiet" && of.Name != "walk_outbox" })
+	tasks := slices.DeleteFunc(recovery, func(of *core.Task) bool {
+		return of.Name != "quiet" &&
+			of.Name != "walk_outbox"
+	})
 	for _, hours := range []string{"", now.Add(-time.Hour).Format("15:04") + "-" + now.Add(2*time.Hour).Format("15:04")} {
 		b.d.core.Opts.QuietHours, _ = sms.ParseQuietHours(hours)
 		if err := b.d.core.DoTasks(t.Context(), tasks); err != nil {

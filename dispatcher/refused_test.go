@@ -84,7 +84,8 @@ func TestRefusalIsKept(t *testing.T) {
 				moments = append(moments, moment)
 			}
 		}
-		if len(moments) != 1 || moments[0].Detail != "0x00000400: a status of the carrier's own" || time.Since(moments[0].At) > time.Minute {
+		if len(moments) != 1 || moments[0].Detail != "0x00000400: a status of the carrier's own" ||
+			time.Since(moments[0].At) > time.Minute {
 			t.Errorf("%s: %v", name, moments)
 		}
 		if (h.Waiting != nil) != (name == "waits" || name == "sent on") {

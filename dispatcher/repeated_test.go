@@ -55,7 +55,8 @@ func TestSettledOnce(t *testing.T) {
 		},
 		"given up, and accepted after all": {
 			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
-				return settling.Settlement{Results: []core.Result{unanswered(m, 1)}, Late: []settling.LateAnswer{late(m, 1, 1, "a")}}
+				return settling.Settlement{Results: []core.Result{unanswered(m, 1)},
+					Late: []settling.LateAnswer{late(m, 1, 1, "a")}}
 			},
 			want: []string{"a"},
 		},

@@ -11,8 +11,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestUnansweredOfRetired: what a retired carrier may have is listed, and can be settled. It can be sent again if another
-// carrier takes over and this one has no segment of it; it then goes to the other.
+// TestUnansweredOfRetired: what a retired carrier may have is listed, and can be settled. It can be sent again if
+// another carrier takes over and this one has no segment of it; it then goes to the other.
 func TestUnansweredOfRetired(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -27,11 +27,12 @@ func TestUnansweredOfRetired(t *testing.T) {
 		as    recovery.Outcome
 		end   string
 	}{
-		"sent to the next":         {to: "leo", fates: []fate{unanswered}, sent: "leo"},
-		"a long one":               {to: "leo", fates: []fate{unanswered, unanswered}, sent: "leo"},
-		"its carrier has a part":   {to: "leo", fates: []fate{accepted("A"), unanswered}, as: recovery.WasSent, end: "sent "},
-		"no other takes over":      {fates: []fate{unanswered}, as: recovery.WasCancelled, end: "failed cancelled"},
-		"the carrier knows it not": {to: "leo", fates: []fate{unanswered}, sent: "-", as: recovery.WasFailed, end: "failed no_answer"},
+		"sent to the next":       {to: "leo", fates: []fate{unanswered}, sent: "leo"},
+		"a long one":             {to: "leo", fates: []fate{unanswered, unanswered}, sent: "leo"},
+		"its carrier has a part": {to: "leo", fates: []fate{accepted("A"), unanswered}, as: recovery.WasSent, end: "sent "},
+		"no other takes over":    {fates: []fate{unanswered}, as: recovery.WasCancelled, end: "failed cancelled"},
+		"the carrier knows it not": {to: "leo", fates: []fate{unanswered}, sent: "-", as: recovery.WasFailed,
+			end: "failed no_answer"},
 	} {
 		b := b.in(t)
 		b.cleared()
@@ -59,7 +60,8 @@ func TestUnansweredOfRetired(t *testing.T) {
 		}
 		ids := []int64{m.Msg.ID}
 		if c.sent != "-" {
-			sent, err := recovery.SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny, unrecorded)
+			sent, err := recovery.SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny,
+				unrecorded)
 			if err != nil || (len(sent) == 1) != (c.sent != "") {
 				t.Errorf("%s: %v are sent again, %v", name, sent, err)
 			}
@@ -69,9 +71,11 @@ func TestUnansweredOfRetired(t *testing.T) {
 			}
 		}
 		if c.end != "" {
-			done, err := recovery.SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, c.as, setup.RefundNever, unrecorded)
+			done, err := recovery.SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel",
+				ids, c.as, setup.RefundNever, unrecorded)
 			status, reason := b.status(m.Msg.ID)
-			if got := status.String() + " " + reason; err != nil || len(done) != 1 || got != c.end || b.count(`SELECT count(*) FROM outbox`) != 0 {
+			if got := status.String() + " " + reason; err != nil || len(done) != 1 || got != c.end ||
+				b.count(`SELECT count(*) FROM outbox`) != 0 {
 				t.Errorf("%s: it is %s, %d rows of the outbox are left; %v", name, got, b.count(`SELECT count(*) FROM outbox`), err)
 			}
 			continue
@@ -91,14 +95,15 @@ func TestUnansweredOfRetired(t *testing.T) {
 	}
 }
 
-// TestFailoverAndRetired: a message fails over to no retired carrier. One of a retired carrier goes to the successor, not
-// to a failover carrier, and does not come back while its first carrier is retired.
+// TestFailoverAndRetired: a message fails over to no retired carrier. One of a retired carrier goes to the successor,
+// not to a failover carrier, and does not come back while its first carrier is retired.
 func TestFailoverAndRetired(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo", "onatel"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES (8, 'other')`)
 	b.exec(`INSERT INTO links (name, carrier, state, "window", served_at, updated_at) VALUES
-		('l1', 'lumitel', 'bound', 1, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', 1, now(), now()), ('onatel-1', 'onatel', 'bound', 1, now(), now())`)
+		('l1', 'lumitel', 'bound', 1, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', 1,
+		now(), now()), ('onatel-1', 'onatel', 'bound', 1, now(), now())`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 8), ('link onatel-1', 8)`)
 	b.d.member.Heard.Store(-int64(time.Hour))
 	m := b.begun(1)
@@ -109,13 +114,16 @@ func TestFailoverAndRetired(t *testing.T) {
 	}
 	is := func(step, want string) {
 		t.Helper()
-		if n := b.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = $1 AND o.carrier = $2 AND m.carrier = o.carrier`, m.Msg.ID, want); n != 1 {
+		if n := b.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = $1
+			AND o.carrier = $2 AND m.carrier = o.carrier`, m.Msg.ID, want); n != 1 {
 			t.Errorf("%s: it is not at %s", step, want)
 		}
 	}
 	round := func() {
 		t.Helper()
-		for _, task := range []func() error{func() error { return b.d.recovery.LeaveRetired(t.Context()) }, func() error { return b.d.recovery.Failover(t.Context()) }, func() error { return b.d.recovery.TakeBack(t.Context()) }} {
+		for _, task := range []func() error{func() error { return b.d.recovery.LeaveRetired(t.Context()) },
+			func() error { return b.d.recovery.Failover(t.Context()) },
+			func() error { return b.d.recovery.TakeBack(t.Context()) }} {
 			if err := task(); err != nil {
 				t.Fatal(err)
 			}
@@ -133,8 +141,10 @@ func TestFailoverAndRetired(t *testing.T) {
 	round()
 	is("the failover carrier is retired too", "econet")
 	b.exec(`DELETE FROM leases WHERE name = 'link l1'`)
-	b.exec(`UPDATE links SET served_at = now() - interval '1 hour', updated_at = now() - interval '1 hour' WHERE carrier = 'lumitel'`)
-	b.exec(`UPDATE outbox SET carrier = 'lumitel'; UPDATE messages SET carrier = 'lumitel'; DELETE FROM retired_carriers WHERE carrier = 'onatel'`)
+	b.exec(`UPDATE links SET served_at = now() - interval '1 hour', updated_at = now() - interval '1 hour'
+		WHERE carrier = 'lumitel'`)
+	b.exec(`UPDATE outbox SET carrier = 'lumitel'; UPDATE messages SET carrier = 'lumitel'; DELETE FROM retired_carriers
+		WHERE carrier = 'onatel'`)
 	round()
 	is("what a request brings later", "econet")
 	for carrier, want := range map[string]bool{"leo": false, "onatel": true, "lumitel": false} {

@@ -21,7 +21,8 @@ func record(t *testing.T, pool *pgxpool.Pool, number sms.Number, n int) (ids []i
 	t.Helper()
 	all := make([]*messages.Message, n)
 	for i := range all {
-		all[i] = &messages.Message{ULID: ulid.Make(), CompanyID: 7, UserID: 7, Number: number, Sender: "INTUMWATEST", Body: "x", Segments: 1, Test: true}
+		all[i] = &messages.Message{ULID: ulid.Make(), CompanyID: 7, UserID: 7, Number: number, Sender: "INTUMWATEST",
+			Body: "x", Segments: 1, Test: true}
 	}
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
 		ids, err = messages.New(pool).Insert(t.Context(), tx, all)
@@ -69,7 +70,8 @@ func TestManyBecomeFinalOnce(t *testing.T) {
 	sent, failed := record(t, pool, "+25701000001", each), record(t, pool, "+25701000003", each)
 	later := record(t, pool, "+25701000004", 1)
 	run(t, pool, hooks, 3)
-	until(t, "they are final", func() bool { return count(t, pool, `SELECT count(*) FROM messages WHERE status <> 0`) >= 2*each })
+	until(t, "they are final",
+		func() bool { return count(t, pool, `SELECT count(*) FROM messages WHERE status <> 0`) >= 2*each })
 	for _, query := range []string{
 		`SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 1 AND sent_at IS NOT NULL AND failure_reason IS NULL`,
 		`SELECT count(*) FROM webhook_deliveries WHERE id / 8 = ANY($1)`,
@@ -78,7 +80,8 @@ func TestManyBecomeFinalOnce(t *testing.T) {
 			t.Errorf("%s: %d, not %d", query, n, each)
 		}
 	}
-	if n := count(t, pool, `SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 2 AND failure_reason = 'ESME_RINVDSTADR' AND failed_at IS NOT NULL`, failed); n != each {
+	if n := count(t, pool, `SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 2
+		AND failure_reason = 'ESME_RINVDSTADR' AND failed_at IS NOT NULL`, failed); n != each {
 		t.Errorf("%d of %d failed", n, each)
 	}
 	if n := count(t, pool, `SELECT count(*) FROM webhook_deliveries`); n != 2*each {

@@ -7,8 +7,8 @@ import (
 	"intumwa/dispatcher/recovery"
 )
 
-// TestReleaseLooksOn: after a look from the beginning that finds nothing due, the next ones read only the last minute, until
-// the next whole one. Messages recorded meanwhile are released.
+// TestReleaseLooksOn: after a look from the beginning that finds nothing due, the next ones read only the last minute,
+// until the next whole one. Messages recorded meanwhile are released.
 func TestReleaseLooksOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -33,7 +33,8 @@ func TestReleaseLooksOn(t *testing.T) {
 		}
 	}
 	schedule(2, -time.Second)
-	if _, err := b.d.recovery.ReleaseDue(t.Context(), &at); err != nil || b.count(`SELECT count(*) FROM outbox WHERE message_id = 2`) != 1 {
+	if _, err := b.d.recovery.ReleaseDue(t.Context(), &at); err != nil ||
+		b.count(`SELECT count(*) FROM outbox WHERE message_id = 2`) != 1 {
 		t.Errorf("what is due was not released, %v", err)
 	}
 }

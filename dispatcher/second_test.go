@@ -23,7 +23,10 @@ func newSecondBench(t *testing.T, change ...func(*setup.Carrier)) (*bench, *link
 	t.Helper()
 	first := func(c *setup.Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
 	b := newBench(t, append([]func(*setup.Carrier){first}, change...)...)
-	leo := setup.Carrier{Name: "leo", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []setup.Link{{Options: smpp.Options{Name: "leo-1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
+	leo := setup.Carrier{Name: "leo", Profile: profile.Profile{IDFormat: profile.IDSame},
+		Links: []setup.Link{
+			{Options: smpp.Options{Name: "leo-1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"},
+				Window: 10}}}}
 	if err := b.d.Reload([]setup.Carrier{*b.d.core.Running()[0].Config(), leo}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +61,8 @@ var unanswered = ended(smpp.NoAnswer, 0, errors.New("gone"))
 
 // late is the late acceptance of a segment that was given up.
 func late(m *core.InFlight, segment, total int, id string) settling.LateAnswer {
-	return settling.LateAnswer{Link: "l1", Whose: m.Msg.ID, Segment: segment, Total: total, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, At: time.Now()}
+	return settling.LateAnswer{Link: "l1", Whose: m.Msg.ID, Segment: segment, Total: total,
+		Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, At: time.Now()}
 }
 
 // again leaves a segment's first copy unanswered, and claims the message for a second one.
@@ -92,12 +96,15 @@ func TestServes(t *testing.T) {
 		{"bound", ``, true},
 		{"it has just dropped", `UPDATE links SET state = 'connecting', since = now()`, false},
 		{"another process has just taken it", `UPDATE links SET state = 'connecting', since = now(), bound_by = 8`, true},
-		{"another process has taken it, and has not bound it", `UPDATE links SET state = 'connecting', since = now() - interval '1 minute', bound_by = 8`, false},
-		{"another process has just taken it, and it is paused", `UPDATE links SET state = 'connecting', since = now(), bound_by = 8, paused = true`, false},
+		{"another process has taken it, and has not bound it",
+			`UPDATE links SET state = 'connecting', since = now() - interval '1 minute', bound_by = 8`, false},
+		{"another process has just taken it, and it is paused",
+			`UPDATE links SET state = 'connecting', since = now(), bound_by = 8, paused = true`, false},
 		{"paused", `UPDATE links SET paused = true`, false},
 		{"it refuses everything", `UPDATE links SET broken = true`, false},
 		{"its process has died", `DELETE FROM dispatchers WHERE id = 1000000`, false},
-		{"another of its links is paused", `INSERT INTO links (name, carrier, state, "window", paused) VALUES ('leo-2', 'leo', 'bound', 1, true)`, true},
+		{"another of its links is paused", `INSERT INTO links (name, carrier, state, "window", paused)
+			VALUES ('leo-2', 'leo', 'bound', 1, true)`, true},
 	} {
 		tx, err := b.pool.Begin(t.Context())
 		if err != nil {
@@ -133,16 +140,19 @@ func TestSecondCarrier(t *testing.T) {
 		{name: "refused by a status of its own", sentOn: true,
 			change: func(c *setup.Carrier) { c.Classes = map[smpp.Status]smpp.Class{0x401: smpp.ClassUnroutable} },
 			do:     func(b *bench, m *core.InFlight) { b.by(m, ended(smpp.Rejected, 0x401, nil)) }},
-		{name: "a process died when it submitted it", reason: "ESME_RINVDSTADR", do: func(b *bench, m *core.InFlight) { b.by(b.afterDeath(m), refused) }},
+		{name: "a process died when it submitted it", reason: "ESME_RINVDSTADR",
+			do: func(b *bench, m *core.InFlight) { b.by(b.afterDeath(m), refused) }},
 		{name: "the second does not serve", reason: "ESME_RINVDSTADR", do: func(b *bench, m *core.InFlight) {
 			b.exec(`UPDATE links SET paused = true WHERE carrier = 'leo'`)
 			b.by(m, refused)
 		}},
-		{name: "its sender is not registered with the second", reason: "ESME_RINVDSTADR", do: func(b *bench, m *core.InFlight) {
-			b.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', 'sent' FROM senders`)
-			b.by(m, refused)
-			b.exec(`DELETE FROM sender_carriers`)
-		}},
+		{name: "its sender is not registered with the second", reason: "ESME_RINVDSTADR",
+			do: func(b *bench, m *core.InFlight) {
+				b.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', 'sent'
+				FROM senders`)
+				b.by(m, refused)
+				b.exec(`DELETE FROM sender_carriers`)
+			}},
 		{name: "its time is over", reason: "ESME_RINVDSTADR", do: func(b *bench, m *core.InFlight) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			b.by(m, refused)
@@ -152,7 +162,8 @@ func TestSecondCarrier(t *testing.T) {
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
 		{name: "undelivered, with its answer", sentOn: true, do: func(b *bench, m *core.InFlight) {
-			b.settle(settling.Settlement{Results: []core.Result{accepted("a")(m, 1)}, Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
+			b.settle(settling.Settlement{Results: []core.Result{accepted("a")(m, 1)},
+				Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
 		}},
 		{name: "undelivered, ahead of its answer", sentOn: true, do: func(b *bench, m *core.InFlight) {
 			b.reported(b.receipt("a", "UNDELIV"))
@@ -163,14 +174,16 @@ func TestSecondCarrier(t *testing.T) {
 			b.exec(`UPDATE segments SET submitted_at = now() - interval '2 minutes'`)
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "only refusals count", reason: "UNDELIV", change: func(c *setup.Carrier) { c.SecondWithin = 0 }, do: func(b *bench, m *core.InFlight) {
-			b.by(m, accepted("a"))
-			b.reported(b.receipt("a", "UNDELIV"))
-		}},
+		{name: "only refusals count", reason: "UNDELIV", change: func(c *setup.Carrier) { c.SecondWithin = 0 },
+			do: func(b *bench, m *core.InFlight) {
+				b.by(m, accepted("a"))
+				b.reported(b.receipt("a", "UNDELIV"))
+			}},
 		// The first copy's answer is late; the second copy is in flight and may arrive.
 		{name: "undelivered, a second copy in flight", reason: "UNDELIV", do: func(b *bench, m *core.InFlight) {
 			second := b.again(m)
-			b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}, Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")},
+				Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
 			b.by(second, accepted("b"))
 		}},
 	} {
@@ -210,8 +223,8 @@ func TestSecondCarrier(t *testing.T) {
 	}
 }
 
-// TestSecondCarrierAgain: messages that a second carrier took in a transaction whose COMMIT was not answered stay with it when
-// the settlement is repeated, even if this process has claimed them for that carrier since.
+// TestSecondCarrierAgain: messages that a second carrier took in a transaction whose COMMIT was not answered stay with
+// it when the settlement is repeated, even if this process has claimed them for that carrier since.
 func TestSecondCarrierAgain(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
@@ -231,7 +244,8 @@ func TestSecondCarrierAgain(t *testing.T) {
 			}
 			b.settle(w)
 			if name == "refused" {
-				if claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 7, "leo", []int64{m.Msg.ID}, false); err != nil || len(claimed) != 1 {
+				if claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 7, "leo", []int64{m.Msg.ID}, false); err != nil ||
+					len(claimed) != 1 {
 					t.Fatalf("%d claimed, %v", len(claimed), err)
 				}
 			}
@@ -262,7 +276,8 @@ func TestSecondCarrierDecides(t *testing.T) {
 	}{
 		{"delivered", []fate{accepted("x"), accepted("y")}, []string{"DELIVRD", "DELIVRD"}, sms.Sent, ""},
 		{"one to come", []fate{accepted("x"), accepted("y")}, []string{"DELIVRD"}, sms.Pending, ""},
-		{"undelivered there too", []fate{accepted("x"), accepted("y")}, []string{"UNDELIV", "UNDELIV"}, sms.Failed, "UNDELIV"},
+		{"undelivered there too", []fate{accepted("x"), accepted("y")}, []string{"UNDELIV", "UNDELIV"}, sms.Failed,
+			"UNDELIV"},
 		{"refused there too", []fate{refused, refused}, nil, sms.Failed, "ESME_RINVDSTADR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -327,7 +342,8 @@ func TestSecondCarrierDecides(t *testing.T) {
 				t.Errorf("it was charged %d times", n)
 			}
 			h, err := b.d.core.Store.Lookup.HistoryOf(t.Context(), m.Msg.ID)
-			if err != nil || h.Second == nil || h.Second.From != "lumitel" || h.Second.To != "leo" || h.Second.Reason != "UNDELIV" {
+			if err != nil || h.Second == nil || h.Second.From != "lumitel" || h.Second.To != "leo" ||
+				h.Second.Reason != "UNDELIV" {
 				t.Errorf("its history: %+v, %v", h.Second, err)
 			}
 			told := 0
@@ -346,11 +362,13 @@ func TestSecondCarrierDecides(t *testing.T) {
 // claimedBy lets another process claim a message and submit it.
 func (b *bench) claimedBy(dispatcher int64, m *core.InFlight) {
 	b.Helper()
-	claimed, err := b.d.core.Store.Outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.Msg.ID}, b.s.Carrier.Config().Marks())
+	claimed, err := b.d.core.Store.Outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.Msg.ID},
+		b.s.Carrier.Config().Marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	if begun, err := b.d.core.Store.Outbox.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
+	if begun, err := b.d.core.Store.Outbox.Begin(b.Context(), dispatcher,
+		[]messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
 		b.Fatalf("%v begun, %v", begun, err)
 	}
 }

@@ -34,7 +34,8 @@ func (b *bench) beside(id int64) *bench {
 		carriers = append(carriers, *c.Config())
 	}
 	var err error
-	if other.d, err = New(b.pool, b.pool, b.d.core.Queue, b.d.core.Webhooks, setup.Options{Carriers: carriers, Metrics: other.reg}); err != nil {
+	if other.d, err = New(b.pool, b.pool, b.d.core.Queue, b.d.core.Webhooks,
+		setup.Options{Carriers: carriers, Metrics: other.reg}); err != nil {
 		b.Fatal(err)
 	}
 	other.d.member.ID.Store(id)
@@ -119,7 +120,8 @@ func (p *play) process() *process {
 func (p *play) claim() {
 	at := p.process()
 	at.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, p.id)
-	claimed, err := at.d.core.Store.Outbox.Claim(at.Context(), at.d.member.ID.Load(), "lumitel", []int64{p.id}, at.s.Carrier.Config().Marks())
+	claimed, err := at.d.core.Store.Outbox.Claim(at.Context(), at.d.member.ID.Load(), "lumitel", []int64{p.id},
+		at.s.Carrier.Config().Marks())
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -160,7 +162,8 @@ func (p *play) begin(at *process) {
 	}
 	if m.Open = len(hand.copies); m.Open == 0 || e == submission.Event(submission.NoAnswer{}) { // as links.Worker.Begin
 		m.Open = 1
-		at.lot.Results = append(at.lot.Results, core.Result{Message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, At: time.Now(), Event: e})
+		at.lot.Results = append(at.lot.Results, core.Result{Message: m, Result: smpp.Result{Outcome: smpp.NotWritten},
+			At: time.Now(), Event: e})
 		return
 	}
 	for _, c := range hand.copies {
@@ -183,7 +186,8 @@ func (at *process) drop(hand *attemptInHand) {
 func (p *play) hears() {
 	c := one(p, "copy", p.copies, (*writtenCopy).waits)
 	f := unanswered
-	switch rapid.SampledFrom([]string{"accepted", "accepted", "unanswered", "unanswered", "unanswered", "unanswered", "refused", "busy", "not written"}).Draw(p.T, "answer") {
+	switch rapid.SampledFrom([]string{"accepted", "accepted", "unanswered", "unanswered", "unanswered", "unanswered",
+		"refused", "busy", "not written"}).Draw(p.T, "answer") {
 	case "accepted":
 		c.id, c.answered = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c)), true
 		c.delivered = c.delivered || p.confirmed
@@ -248,7 +252,8 @@ func (p *play) hearsEcho() {
 	} else {
 		c.delivered = true
 	}
-	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.copies, c)), state), profile.Reference(p.id, c.segment)
+	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.copies, c)), state),
+		profile.Reference(p.id, c.segment)
 	a.Reference, a.Number = &ref, string(p.number)
 	at.lot.Receipts = append(at.lot.Receipts, a)
 }
@@ -314,7 +319,8 @@ func (p *play) commitsUnheard(at *process, lot settling.Settlement) {
 // cancels lets the customer cancel the message. That stops it only if no carrier may have any of it.
 func (p *play) cancels() {
 	at := p.process()
-	done, err := settling.Cancel(at.Context(), at.pool, at.d.core.Carrying.Messages, at.d.core.Webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
+	done, err := settling.Cancel(at.Context(), at.pool, at.d.core.Carrying.Messages, at.d.core.Webhooks,
+		messages.Queued{Company: 1, Message: p.id}, nil)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -332,12 +338,14 @@ func (p *play) handsOver() {
 	if p.handedOver { // under another policy, perhaps
 		return
 	}
-	if _, _, err := at.d.core.Store.Rerouting.Reroute(at.Context(), "lumitel", rerouting.To{Carrier: "onatel"}, messages.LaneSingle, 0, 1000, at.policy()); err != nil {
+	if _, _, err := at.d.core.Store.Rerouting.Reroute(at.Context(), "lumitel", rerouting.To{Carrier: "onatel"},
+		messages.LaneSingle, 0, 1000, at.policy()); err != nil {
 		p.Fatal(err)
 	}
 	p.handedOver = at.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'onatel'`, p.id) > 0
 	for n, c := range p.copies {
-		if p.handedOver && c.mayHave() && (at.policy() != setup.AmbiguousResend || c.id != "" && at.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND carrier_id = $2`, p.id, c.id) > 0) {
+		if p.handedOver && c.mayHave() && (at.policy() != setup.AmbiguousResend || c.id != "" &&
+			at.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND carrier_id = $2`, p.id, c.id) > 0) {
 			p.Fatalf("it is handed over, and the carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
 		}
 	}
@@ -346,7 +354,8 @@ func (p *play) handsOver() {
 // overrules lets an operator send the unanswered segments again.
 func (p *play) overrules() {
 	at := p.process()
-	sent, err := recovery.SendUnanswered(at.Context(), at.pool, at.d.core.Carrying.Messages, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
+	sent, err := recovery.SendUnanswered(at.Context(), at.pool, at.d.core.Carrying.Messages, "lumitel", []int64{p.id},
+		time.Hour, toAny, unrecorded)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -359,8 +368,8 @@ func (p *play) isSentOn() bool {
 	return p.processes[0].count(`SELECT count(*) FROM carrier_moves WHERE message_id = $1`, p.id) > 0
 }
 
-// dies makes the other process take this one for dead and free its claims. If it is not dead it goes on under another id,
-// and its segments in flight are still answered.
+// dies makes the other process take this one for dead and free its claims. If it is not dead it goes on under another
+// id, and its segments in flight are still answered.
 func (p *play) dies() {
 	i := rapid.IntRange(0, 1).Draw(p.T, "who dies")
 	at, other := p.processes[i], p.processes[1-i]
@@ -386,15 +395,17 @@ func (at *process) registered() {
 	at.exec(`INSERT INTO dispatchers (id, name) VALUES ($1, 'x')`, at.d.member.ID.Load())
 }
 
-// TestSettlingPromises: with any answers to two processes, in any order and lots, with either process dying or taken for
-// dead, and with any number of lost answers to COMMIT:
+// TestSettlingPromises: with any answers to two processes, in any order and lots, with either process dying or taken
+// for dead, and with any number of lost answers to COMMIT:
 //
 //   - a message is final once, with one event, and sent only when each segment was delivered;
 //   - while pending it is in the outbox, or all its segments are recorded, and it ends at its deadline;
 //   - with hold and fail the carrier never gets a segment that it may have;
-//   - a customer's cancellation stops it, and another carrier takes it over, only if the carrier does not have it; with resend
+//   - a customer's cancellation stops it, and another carrier takes it over, only if the carrier does not have it; with
+//     resend
 //     the other one may also take what was not answered;
-//   - when a second carrier gets it, it is recorded that the first one does not have, or will not deliver, any copy ever
+//   - when a second carrier gets it, it is recorded that the first one does not have, or will not deliver, any copy
+//     ever
 //     written to it.
 func TestSettlingPromises(t *testing.T) {
 	t.Parallel()
@@ -406,10 +417,12 @@ func TestSettlingPromises(t *testing.T) {
 	}
 	sent, final, ended, stopped, moved := 0, 0, 0, 0, 0
 	run := func(rt *rapid.T) {
-		p := &play{T: rt, processes: processes, names: &names, segments: rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3}).Draw(rt, "segments"),
+		p := &play{T: rt, processes: processes, names: &names, segments: rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3}).Draw(
+			rt, "segments"),
 			confirmed: rapid.IntRange(0, 5).Draw(rt, "confirm: submit") == 0,
 			second:    rapid.IntRange(0, 2).Draw(rt, "second") > 0}
-		policies := []setup.Ambiguous{setup.AmbiguousResend, setup.AmbiguousResend, setup.AmbiguousResend, setup.AmbiguousHold, setup.AmbiguousFail}
+		policies := []setup.Ambiguous{setup.AmbiguousResend, setup.AmbiguousResend, setup.AmbiguousResend,
+			setup.AmbiguousHold, setup.AmbiguousFail}
 		policy := rapid.SampledFrom(policies).Draw(rt, "policy")
 		for _, at := range processes {
 			conf := *at.s.Carrier.Config()
@@ -426,8 +439,10 @@ func TestSettlingPromises(t *testing.T) {
 		b.n++
 		p.number = sms.Number(fmt.Sprintf("+25761%06d", b.n%1_000_000))
 		if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
-			ids, err := b.d.core.Store.Messages.Insert(t.Context(), tx, []*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
-				Sender: "DEMO", Body: strings.Repeat("Amahoro. ", 20*p.segments-10), Segments: p.segments, Carrier: "lumitel", Validity: time.Hour}})
+			ids, err := b.d.core.Store.Messages.Insert(t.Context(), tx,
+				[]*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
+					Sender: "DEMO", Body: strings.Repeat("Amahoro. ", 20*p.segments-10), Segments: p.segments, Carrier: "lumitel",
+					Validity: time.Hour}})
 			if err == nil {
 				p.id = ids[0]
 			}
@@ -438,14 +453,16 @@ func TestSettlingPromises(t *testing.T) {
 		for range rapid.IntRange(4, 30).Draw(rt, "steps") {
 			var steps []func() // the possible steps; rare ones get more weight, late ones most
 			add := func(step func(), weight int) { steps = append(steps, slices.Repeat([]func(){step}, weight)...) }
-			if b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'lumitel' AND claimed_by IS NULL`, p.id) > 0 {
+			if b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'lumitel' AND claimed_by IS NULL`,
+				p.id) > 0 {
 				add(p.claim, 2)
 			}
 			for _, next := range []struct {
 				may    func(*writtenCopy) bool
 				step   func()
 				weight int
-			}{{(*writtenCopy).waits, p.hears, 1}, {(*writtenCopy).overdue, p.hearsLate, 3}, {(*writtenCopy).unreported, p.hearsReceipt, 3}, {(*writtenCopy).unanswered, p.hearsEcho, 1}} {
+			}{{(*writtenCopy).waits, p.hears, 1}, {(*writtenCopy).overdue, p.hearsLate, 3},
+				{(*writtenCopy).unreported, p.hearsReceipt, 3}, {(*writtenCopy).unanswered, p.hearsEcho, 1}} {
 				if slices.ContainsFunc(p.copies, next.may) {
 					add(next.step, next.weight)
 				}
@@ -465,7 +482,8 @@ func TestSettlingPromises(t *testing.T) {
 				steps = []func(){p.cancels}
 			case rare < 6:
 				steps = []func(){p.handsOver}
-			case rare < 9 && slices.ContainsFunc(processes[:], func(at *process) bool { return at.policy() == setup.AmbiguousHold }):
+			case rare < 9 && slices.ContainsFunc(processes[:],
+				func(at *process) bool { return at.policy() == setup.AmbiguousHold }):
 				steps = []func(){p.overrules}
 			case rare < 12:
 				steps = []func(){func() { // another setting, at one process or both
@@ -501,14 +519,16 @@ func TestSettlingPromises(t *testing.T) {
 	if rapid.Check(t, run); t.Failed() { // -rapid.checks=10000 finds rare failures
 		return
 	}
-	if t.Logf("of %d messages %d were sent on, %d handed over, %d cancelled, and %d became final", ended, sent, moved, stopped, final); final == 0 || sent+moved+stopped == 0 {
+	if t.Logf("of %d messages %d were sent on, %d handed over, %d cancelled, and %d became final", ended, sent, moved,
+		stopped, final); final == 0 || sent+moved+stopped == 0 {
 		t.Error("nothing was tried")
 	}
 
 	b.exec(`DELETE FROM dispatchers WHERE id <> 1000000`)
 	b.exec(`UPDATE outbox SET expires_at = now()`)
 	b.exec(`UPDATE messages SET created_at = created_at - interval '30 days'`)
-	for _, end := range []func(context.Context) error{b.d.recovery.Free, b.d.recovery.FindStranded, b.d.recovery.WalkOutbox, b.d.housekeeping.Overdue} {
+	for _, end := range []func(context.Context) error{b.d.recovery.Free, b.d.recovery.FindStranded,
+		b.d.recovery.WalkOutbox, b.d.housekeeping.Overdue} {
 		if err := end(t.Context()); err != nil {
 			t.Fatal(err)
 		}

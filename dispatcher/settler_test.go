@@ -56,13 +56,17 @@ func newBenchAt(t *testing.T, url string, change ...func(*setup.Carrier)) *bench
 	t.Cleanup(pool.Close)
 	testenv.Companies(t, pool, 2)
 	rdb, prefix := testenv.Redis(t)
-	conf := setup.Carrier{Name: "lumitel", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []setup.Link{{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
+	conf := setup.Carrier{Name: "lumitel", Profile: profile.Profile{IDFormat: profile.IDSame},
+		Links: []setup.Link{
+			{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"},
+				Window: 10}}}}
 	for _, c := range change {
 		c(&conf)
 	}
 	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true})
 	reg := prometheus.NewRegistry()
-	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), hooks, setup.Options{Carriers: []setup.Carrier{conf}, Metrics: reg})
+	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), hooks,
+		setup.Options{Carriers: []setup.Carrier{conf}, Metrics: reg})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,11 +127,13 @@ func (b *bench) cleared() {
 func (b *bench) begun(segments int) *core.InFlight {
 	b.Helper()
 	b.n++
-	m := &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: sms.Number(fmt.Sprintf("+25761%06d", b.n)), Sender: "DEMO",
-		Body: "Hello", Segments: segments, Carrier: "lumitel", Validity: time.Hour}
+	m := &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: sms.Number(fmt.Sprintf("+25761%06d", b.n)),
+		Sender: "DEMO",
+		Body:   "Hello", Segments: segments, Carrier: "lumitel", Validity: time.Hour}
 	var ids []int64
 	if err := pgx.BeginFunc(b.Context(), b.pool, func(tx pgx.Tx) (err error) {
-		if _, err := billing.ChargeAll(b.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: int64(max(segments, 1)), Ref: m.ULID}}, time.Second); err != nil {
+		if _, err := billing.ChargeAll(b.Context(), tx,
+			[]billing.Debit{{CompanyID: 1, Amount: int64(max(segments, 1)), Ref: m.ULID}}, time.Second); err != nil {
 			return err
 		}
 		ids, err = b.d.core.Store.Messages.Insert(b.Context(), tx, []*messages.Message{m})
@@ -175,13 +181,15 @@ type fate func(m *core.InFlight, segment int) core.Result
 
 func accepted(id string) fate {
 	return func(m *core.InFlight, segment int) core.Result {
-		return core.Result{Message: m, Segment: segment, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, At: time.Now(), Slot: true}
+		return core.Result{Message: m, Segment: segment, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id},
+			At: time.Now(), Slot: true}
 	}
 }
 
 func ended(outcome smpp.Outcome, status smpp.Status, err error) fate {
 	return func(m *core.InFlight, segment int) core.Result {
-		return core.Result{Message: m, Segment: segment, Result: smpp.Result{Outcome: outcome, Status: status, Err: err}, At: time.Now(), Slot: true}
+		return core.Result{Message: m, Segment: segment, Result: smpp.Result{Outcome: outcome, Status: status, Err: err},
+			At: time.Now(), Slot: true}
 	}
 }
 
@@ -200,7 +208,8 @@ func (b *bench) receipt(key, state string) settling.Arrival {
 
 func (b *bench) status(id int64) (status sms.Status, reason string) {
 	b.Helper()
-	if err := b.pool.QueryRow(b.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`, id).Scan(&status, &reason); err != nil {
+	if err := b.pool.QueryRow(b.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`,
+		id).Scan(&status, &reason); err != nil {
 		b.Fatal(err)
 	}
 	return status, reason
@@ -280,21 +289,30 @@ func TestSettle(t *testing.T) {
 		result outcome
 	}{
 		{"accepted", 0, 0, []fate{accepted("a")}, outcome{segments: 1}},
-		{"confirmed by the acceptance", 0, setup.ConfirmBySubmit, []fate{accepted("a"), accepted("b")}, outcome{status: sms.Sent, segments: 2}},
-		{"refused for good", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)}, outcome{status: sms.Failed, reason: "ESME_RINVDSTADR"}},
-		{"throttled", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusThrottled, nil)}, outcome{waits: true, attempt: 1, delay: time.Second}},
-		{"a setting of ours", 0, 0, []fate{ended(smpp.Rejected, 0x48, nil)}, outcome{waits: true, attempt: 1, delay: time.Second}},
+		{"confirmed by the acceptance", 0, setup.ConfirmBySubmit, []fate{accepted("a"), accepted("b")},
+			outcome{status: sms.Sent, segments: 2}},
+		{"refused for good", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)},
+			outcome{status: sms.Failed, reason: "ESME_RINVDSTADR"}},
+		{"throttled", 0, 0, []fate{ended(smpp.Rejected, smpp.StatusThrottled, nil)},
+			outcome{waits: true, attempt: 1, delay: time.Second}},
+		{"a setting of ours", 0, 0, []fate{ended(smpp.Rejected, 0x48, nil)},
+			outcome{waits: true, attempt: 1, delay: time.Second}},
 		{"not written", 0, 0, []fate{ended(smpp.NotWritten, 0, smpp.ErrNotBound)}, outcome{waits: true}},
-		{"cannot be written", 0, 0, []fate{ended(smpp.NotWritten, 0, &smpp.FieldError{Field: "source_addr", Problem: "is odd"})},
+		{"cannot be written", 0, 0,
+			[]fate{ended(smpp.NotWritten, 0, &smpp.FieldError{Field: "source_addr", Problem: "is odd"})},
 			outcome{status: sms.Failed, reason: "smpp: source_addr is odd"}},
-		{"unanswered, sent again", setup.AmbiguousResend, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{waits: true, attempt: 1, delay: setup.AmbiguousDelay, segments: 1}},
+		{"unanswered, sent again", setup.AmbiguousResend, 0, []fate{ended(smpp.NoAnswer, 0, gone)},
+			outcome{waits: true, attempt: 1, delay: setup.AmbiguousDelay, segments: 1}},
 		{"unanswered, held", setup.AmbiguousHold, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{segments: 1}},
-		{"unanswered, given up", setup.AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{status: sms.Failed, reason: "no_answer", segments: 1}},
-		{"half of it throttled", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil)},
+		{"unanswered, given up", setup.AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)},
+			outcome{status: sms.Failed, reason: "no_answer", segments: 1}},
+		{"half of it throttled", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil),
+			ended(smpp.NotWritten, 0, nil)},
 			outcome{waits: true, attempt: 1, delay: time.Second, segments: 1}},
 		// The attempt counts although the rest was never written. The next claim
 		// then reads which segments are out.
-		{"half of it not written", 0, 0, []fate{accepted("a"), ended(smpp.NotWritten, 0, nil)}, outcome{waits: true, attempt: 1, segments: 1}},
+		{"half of it not written", 0, 0, []fate{accepted("a"), ended(smpp.NotWritten, 0, nil)},
+			outcome{waits: true, attempt: 1, segments: 1}},
 		{"half of it refused", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusInvDstAddr, nil), accepted("b")},
 			outcome{status: sms.Failed, reason: "ESME_RINVDSTADR", segments: 2}},
 	}
@@ -329,7 +347,8 @@ func TestSettle(t *testing.T) {
 				}
 				if rest.Waiting != nil {
 					got.waits, got.attempt = true, rest.Waiting.Attempts
-					if due := rest.Waiting.DueAt; c.result.delay > 0 && due.Before(before.Add(c.result.delay)) || due.After(after.Add(2*c.result.delay)) {
+					if due := rest.Waiting.DueAt; c.result.delay > 0 && due.Before(before.Add(c.result.delay)) ||
+						due.After(after.Add(2*c.result.delay)) {
 						t.Errorf("it waits until %v after the result, want %v", due.Sub(before), c.result.delay)
 					}
 					if rest.Waiting.Claimed {
@@ -357,12 +376,15 @@ func TestResumed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.begun(3)
-	b.settle(settling.Settlement{Results: []core.Result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
+	b.settle(settling.Settlement{Results: []core.Result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2),
+		ended(smpp.NotWritten, 0, nil)(m, 3)}})
 	m = b.claim(m.Msg.ID, 2)
-	if got := states(m); !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting, submission.Waiting}) {
+	if got := states(m); !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting,
+		submission.Waiting}) {
 		t.Errorf("%v, want the first accepted", got)
 	}
-	b.settle(settling.Settlement{Results: []core.Result{accepted("b")(m, 2), accepted("c")(m, 3)}, Receipts: []settling.Arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
+	b.settle(settling.Settlement{Results: []core.Result{accepted("b")(m, 2), accepted("c")(m, 3)},
+		Receipts: []settling.Arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
 	if status, _ := b.status(m.Msg.ID); status != sms.Sent {
 		t.Errorf("it is %v", status)
 	}
@@ -397,7 +419,8 @@ func TestPoison(t *testing.T) {
 			t.Errorf("message %d is %v", m.Msg.ID, status)
 		}
 	}
-	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '!%'`); n != 2 || b.count(`SELECT count(*) FROM outbox`) != 0 {
+	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '!%'`); n != 2 ||
+		b.count(`SELECT count(*) FROM outbox`) != 0 {
 		t.Errorf("%d of 2 are recorded without an id, or one is to be sent again", n)
 	}
 	b.clean()

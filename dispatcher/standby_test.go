@@ -39,9 +39,12 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 		{"a receipt that contradicts", said("known", "UNDELIV"), said("known", "UNDELIV")},
 		{"one of no message", said("unknown", "DELIVRD"), said("unknown", "DELIVRD")},
 		{"a handset's text", func() settling.Settlement {
-			return settling.Settlement{Receipts: []settling.Arrival{{PDU: &smpp.Delivery{}, Inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25761000001", Destination: "1234", Body: &text, Octets: []byte(text)}}}}
+			return settling.Settlement{Receipts: []settling.Arrival{
+				{PDU: &smpp.Delivery{}, Inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1",
+					Source: "25761000001", Destination: "1234", Body: &text, Octets: []byte(text)}}}}
 		}, nil},
-		{"an answer", func() settling.Settlement { return answer }, func() settling.Settlement { answer.Again = true; return answer }},
+		{"an answer", func() settling.Settlement { return answer },
+			func() settling.Settlement { answer.Again = true; return answer }},
 	} {
 		if c.repeat == nil {
 			c.repeat = c.comes

@@ -109,7 +109,8 @@ func TestTaskTrouble(t *testing.T) {
 		t.Errorf("metric %v, ran %d times", n, ran)
 	}
 	failure = nil
-	if err := b.d.core.DoTasks(t.Context(), []*core.Task{forget}); err != nil || b.metric("intumwa_task_last_success_timestamp_seconds") == 0 {
+	if err := b.d.core.DoTasks(t.Context(), []*core.Task{forget}); err != nil ||
+		b.metric("intumwa_task_last_success_timestamp_seconds") == 0 {
 		t.Errorf("it succeeded: %v", err)
 	}
 	names := []string{}
@@ -139,12 +140,19 @@ func TestTasksInOneProcess(t *testing.T) {
 	defer cancel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- b.d.core.Round(ctx, core.HousekeepingLease, []*core.Task{{Name: "forget", Run: func(ctx context.Context) error { close(began); <-ctx.Done(); return ctx.Err() }}})
+		ended <- b.d.core.Round(ctx, core.HousekeepingLease,
+			[]*core.Task{{Name: "forget", Run: func(ctx context.Context) error {
+				close(began)
+				<-ctx.Done()
+				return ctx.Err()
+			}}})
 	}()
 	<-began
-	b.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`)
+	b.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()
+		AND state = 'idle in transaction'`)
 	two := false
-	if err := other.d.core.Round(ctx, core.HousekeepingLease, []*core.Task{{Name: "forget", Run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
+	if err := other.d.core.Round(ctx, core.HousekeepingLease,
+		[]*core.Task{{Name: "forget", Run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
 		t.Errorf("both processes do the tasks: %v, %v", two, err)
 	}
 	b.d.member.Beat.Store(-int64(time.Hour))
@@ -162,18 +170,22 @@ func TestTasksInOneProcess(t *testing.T) {
 	}
 }
 
-// TestRecoveryGoesOn: while a task of housekeeping has long work, the claims of a dead dispatcher are freed, and the other
-// tasks of housekeeping have their turns.
+// TestRecoveryGoesOn: while a task of housekeeping has long work, the claims of a dead dispatcher are freed, and the
+// other tasks of housekeeping have their turns.
 func TestRecoveryGoesOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const backlog = 15_000
-	b.exec(`WITH m AS (INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
-			SELECT gen_random_uuid(), 1, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $1) n RETURNING id)
-		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', $2, now() + interval '1 day' FROM m`, backlog, messages.LaneBatch)
+	b.exec(`WITH m AS (INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments,
+		test, carrier)
+			SELECT gen_random_uuid(), 1, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false, 'lumitel'
+				FROM generate_series(1, $1) n RETURNING id)
+		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', $2,
+			now() + interval '1 day' FROM m`, backlog, messages.LaneBatch)
 	b.d.core.Opts.SweepInterval = 50 * time.Millisecond
 	b.exec(`CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END'`)
-	b.exec(`CREATE TRIGGER slowly BEFORE UPDATE OF due_at ON outbox FOR EACH ROW WHEN (NEW.due_at > '9000-01-01' AND NEW.message_id % 20 = 0) EXECUTE FUNCTION slowly()`)
+	b.exec(`CREATE TRIGGER slowly BEFORE UPDATE OF due_at ON outbox FOR EACH ROW WHEN (NEW.due_at > '9000-01-01'
+		AND NEW.message_id % 20 = 0) EXECUTE FUNCTION slowly()`)
 	b.exec(`UPDATE senders SET approved = false`)
 	b.exec(`INSERT INTO holds (company_id, sender) VALUES (1, 'DEMO')`)
 	if err := b.d.member.Register(t.Context()); err != nil {
@@ -192,7 +204,9 @@ func TestRecoveryGoesOn(t *testing.T) {
 	b.d.recovery.Deaths.Note()
 	last := func() float64 { return testutil.ToFloat64(b.d.core.Metrics.Tasks.WithLabelValues("pay_refunds")) }
 	paid := last()
-	until(t, "the claim is freed", func() bool { return b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`) == 0 })
+	until(t, "the claim is freed", func() bool {
+		return b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`) == 0
+	})
 	until(t, "another task has its turn", func() bool { return last() > paid })
 	if n := suspended(); n >= backlog-1 {
 		t.Error("both came only when the long work was done")

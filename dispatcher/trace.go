@@ -19,7 +19,8 @@ var ErrNotHeld = errors.New("the link is not held by this process")
 // holder returns the error that names a link's holder.
 func holder(ctx context.Context, db postgres.DB, link string) error {
 	var name string
-	err := db.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+core.LinkLease+`' || links.name
+	err := db.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+core.LinkLease+
+		`' || links.name
 		LEFT JOIN dispatchers d ON d.id = leases.holder WHERE links.name = $1`, link).Scan(&name)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

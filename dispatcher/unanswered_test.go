@@ -23,8 +23,8 @@ func unrecorded(pgx.Tx, []int64) error { return nil }
 // toAny is a carrier where every sender works.
 func toAny(name string) rerouting.To { return rerouting.To{Carrier: name} }
 
-// TestDecideOfUnanswered: messages that waited when a backup was made are held with any on_ambiguous. The operator has each
-// sent again, or makes it sent, failed or cancelled, once. Messages answered or decided meanwhile are skipped.
+// TestDecideOfUnanswered: messages that waited when a backup was made are held with any on_ambiguous. The operator has
+// each sent again, or makes it sent, failed or cancelled, once. Messages answered or decided meanwhile are skipped.
 func TestDecideOfUnanswered(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -37,7 +37,8 @@ func TestDecideOfUnanswered(t *testing.T) {
 	ctx, now := t.Context(), time.Now().Add(time.Minute)
 	carriers := []setup.Carrier{*b.s.Carrier.Config()}
 	for _, want := range []int64{7, 0} {
-		held, err := recovery.HoldPending(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, carriers, setup.RefundUnsubmitted, now)
+		held, err := recovery.HoldPending(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, carriers,
+			setup.RefundUnsubmitted, now)
 		if err != nil || held["lumitel"] != want {
 			t.Fatalf("%v held, want %d; %v", held, want, err)
 		}
@@ -50,13 +51,15 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	send := func(want int, ids ...int64) {
 		t.Helper()
-		if sent, err := recovery.SendUnanswered(ctx, b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny, unrecorded); err != nil || len(sent) != want {
+		if sent, err := recovery.SendUnanswered(ctx, b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny,
+			unrecorded); err != nil || len(sent) != want {
 			t.Errorf("%v of %v are sent again, want %d; %v", sent, ids, want, err)
 		}
 	}
 	settle := func(want int, as recovery.Outcome, ids ...int64) {
 		t.Helper()
-		if n, err := recovery.SettleUnanswered(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, as, setup.RefundNever, unrecorded); err != nil || len(n) != want {
+		if n, err := recovery.SettleUnanswered(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, as,
+			setup.RefundNever, unrecorded); err != nil || len(n) != want {
 			t.Errorf("%v of %v are settled, want %d; %v", n, ids, want, err)
 		}
 	}
@@ -80,12 +83,14 @@ func TestDecideOfUnanswered(t *testing.T) {
 	settle(0, recovery.WasFailed, 4)    // it is being sent
 	settle(1, recovery.WasFailed, 4, 5) // and still is, together with one that is not
 	send(1, long.Msg.ID)
-	again, err := b.d.core.Store.Outbox.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.Msg.ID}, b.s.Carrier.Config().Marks())
+	again, err := b.d.core.Store.Outbox.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.Msg.ID},
+		b.s.Carrier.Config().Marks())
 	if err != nil || len(again) != 2 || again[0].ID+again[1].ID != 4+long.Msg.ID {
 		t.Errorf("%d of those sent again can be carried, %v", len(again), err)
 	}
 	for _, m := range again {
-		if got := states(&core.InFlight{Msg: m}); m.ID == long.Msg.ID && !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting}) {
+		if got := states(&core.InFlight{Msg: m}); m.ID == long.Msg.ID &&
+			!slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting}) {
 			t.Errorf("the long message's segments are %v", got)
 		}
 	}
@@ -94,7 +99,8 @@ func TestDecideOfUnanswered(t *testing.T) {
 	echo.Reference, echo.Number = &ref, "25761000006"
 	b.settle(settling.Settlement{Receipts: []settling.Arrival{echo}})
 	settle(0, recovery.WasFailed, 6)
-	for id, want := range map[int64]string{1: "sent ", 2: "failed no_answer", 3: "failed cancelled", 4: "pending ", 5: "failed no_answer", 6: "sent "} {
+	for id, want := range map[int64]string{1: "sent ", 2: "failed no_answer", 3: "failed cancelled", 4: "pending ",
+		5: "failed no_answer", 6: "sent "} {
 		status, reason := b.status(id)
 		if got := status.String() + " " + reason; got != want {
 			t.Errorf("message %d is %s, want %s", id, got, want)
@@ -117,7 +123,8 @@ func TestAlive(t *testing.T) {
 		}
 	}
 	alive(0)
-	b.exec(`INSERT INTO dispatchers (id, name, seen_at) VALUES (1, 'of the backup', now() - interval '1 minute'), (2, 'of a clock that was ahead', now() + interval '1 minute')`)
+	b.exec(`INSERT INTO dispatchers (id, name, seen_at) VALUES (1, 'of the backup', now() - interval '1 minute'),
+		(2, 'of a clock that was ahead', now() + interval '1 minute')`)
 	alive(0)
 	if err := b.d.member.Register(t.Context()); err != nil {
 		t.Fatal(err)
@@ -126,8 +133,8 @@ func TestAlive(t *testing.T) {
 	alive(1)
 }
 
-// TestSentAgainMayBeThere: a message that an operator sends again goes out although several copies are unanswered. No second
-// carrier gets it, because this one may have them.
+// TestSentAgainMayBeThere: a message that an operator sends again goes out although several copies are unanswered. No
+// second carrier gets it, because this one may have them.
 func TestSentAgainMayBeThere(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
@@ -135,7 +142,8 @@ func TestSentAgainMayBeThere(t *testing.T) {
 	b.by(m, unanswered)
 	b.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
 		SELECT message_id, segment, total, handset, carrier, link, key, submitted_at FROM segments`)
-	if sent, err := recovery.SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
+	if sent, err := recovery.SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID},
+		time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 		t.Fatalf("%v are sent again, %v", sent, err)
 	}
 	again := b.claim(m.Msg.ID, 1)
@@ -150,8 +158,8 @@ func TestSentAgainMayBeThere(t *testing.T) {
 	b.clean()
 }
 
-// TestSettlesOnlyUndecided: an operator settles no message on which a dispatcher works again, although one of its segments is
-// still unanswered: it was listed before a late refusal of another one.
+// TestSettlesOnlyUndecided: an operator settles no message on which a dispatcher works again, although one of its
+// segments is still unanswered: it was listed before a late refusal of another one.
 func TestSettlesOnlyUndecided(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
@@ -162,7 +170,8 @@ func TestSettlesOnlyUndecided(t *testing.T) {
 		b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
 		b.exec(`UPDATE outbox SET due_at = now()`)
 		b.claimedBy(8, m) // and it is submitted
-		ids, err := recovery.SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", []int64{m.Msg.ID}, as, setup.RefundFailed, unrecorded)
+		ids, err := recovery.SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel",
+			[]int64{m.Msg.ID}, as, setup.RefundFailed, unrecorded)
 		if status, reason := b.status(m.Msg.ID); err != nil || len(ids) != 0 || status != sms.Pending {
 			t.Errorf("outcome %d: %v settled, %v; it is %v %q while it is submitted", as, ids, err, status, reason)
 		}

@@ -23,9 +23,11 @@ func (b *bench) wait(carrier string, n int) (first, last int64) {
 	b.Helper()
 	if err := b.pool.QueryRow(b.Context(), `WITH waiting AS (
 			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
-			SELECT nextval('messages_id_seq'), 1, $1, $2, now() + interval '1 day' FROM generate_series(1, $3) RETURNING message_id
+			SELECT nextval('messages_id_seq'), 1, $1, $2, now() + interval '1 day' FROM generate_series(1, $3)
+				RETURNING message_id
 		)
-		SELECT min(message_id), max(message_id) FROM waiting`, carrier, messages.LaneBatch, n).Scan(&first, &last); err != nil {
+		SELECT min(message_id), max(message_id) FROM waiting`, carrier, messages.LaneBatch, n).Scan(
+		&first, &last); err != nil {
 		b.Fatal(err)
 	}
 	return first, last
@@ -75,7 +77,8 @@ func TestWalkComesRound(t *testing.T) {
 	for round, want := range []struct {
 		far   bool
 		depth int64
-	}{{false, outbox.WalkRows}, {false, 2 * outbox.WalkRows}, {true, 2*outbox.WalkRows + 1}, {true, 2*outbox.WalkRows + 1}} {
+	}{{false, outbox.WalkRows}, {false, 2 * outbox.WalkRows}, {true, 2*outbox.WalkRows + 1},
+		{true, 2*outbox.WalkRows + 1}} {
 		single := near()
 		b.walk()
 		if !expired(single) || expired(far) != want.far {
@@ -101,7 +104,8 @@ func TestWalkTakesOver(t *testing.T) {
 			t.Errorf("round %d: %d are shown to wait", round, got)
 		}
 		b.exec(`DELETE FROM outbox WHERE message_id = (SELECT max(message_id) FROM outbox)`)
-		b.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) VALUES (nextval('messages_id_seq'), 1, 'lumitel', 1, now() + interval '1 day')`)
+		b.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) VALUES (nextval('messages_id_seq'), 1,
+			'lumitel', 1, now() + interval '1 day')`)
 	}
 	b.exec(`DELETE FROM outbox WHERE message_id > (SELECT min(message_id) FROM outbox)`)
 	b.walk()
@@ -178,7 +182,8 @@ func TestWhatARoundReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = snapshot.Close(context.WithoutCancel(t.Context())) }()
-	for _, statement := range []string{`SET idle_in_transaction_session_timeout = 0`, `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT count(*) FROM links`} {
+	for _, statement := range []string{`SET idle_in_transaction_session_timeout = 0`,
+		`BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT count(*) FROM links`} {
 		if _, err := snapshot.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +204,8 @@ func TestWhatARoundReads(t *testing.T) {
 func (b *bench) outboxRowsRead() int {
 	b.Helper()
 	b.pool.Reset() // each session reports its statistics when it ends
-	const others = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+	const others = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND backend_type = 'client backend'
 		AND pid <> pg_backend_pid() AND state <> 'idle in transaction'`
 	until(b, "the sessions end", func() bool { return b.count(others) == 0 })
 	return b.count(`SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'outbox')

@@ -16,7 +16,10 @@ import (
 func TestYield(t *testing.T) {
 	t.Parallel()
 	d, err := New(nil, nil, nil, nil, setup.Options{Metrics: prometheus.NewRegistry(), Carriers: []setup.Carrier{
-		{Name: "lumitel", Links: []setup.Link{{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}}})
+		{Name: "lumitel",
+			Links: []setup.Link{
+				{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"},
+					Window: 10}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +33,8 @@ func TestYield(t *testing.T) {
 		heard bool
 		after time.Duration
 		up    bool
-	}{{true, 0, true}, {false, 0, false}, {true, links.YieldRest / 2, false}, {false, links.YieldRest, false}, {true, links.YieldRest, true}} {
+	}{{true, 0, true}, {false, 0, false}, {true, links.YieldRest / 2, false}, {false, links.YieldRest, false},
+		{true, links.YieldRest, true}} {
 		beat := time.Hour // an hour before and after now, so a slow test does not matter
 		if !step.heard {
 			beat = -beat

@@ -41,7 +41,8 @@ func ParseMonth(text string) (time.Time, error) {
 // [ErrRunning] and [ErrFull].
 func Ask(ctx context.Context, tx pgx.Tx, r Request) error {
 	var total int64
-	if err := tx.QueryRow(ctx, `SELECT coalesce(sum(size), 0)::bigint FROM exports WHERE expires_at > now()`).Scan(&total); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT coalesce(sum(size), 0)::bigint FROM exports WHERE expires_at > now()`).Scan(
+		&total); err != nil {
 		return fmt.Errorf("reading the space that exports take: %w", err)
 	}
 	if total >= sizeOfAll {
@@ -49,7 +50,8 @@ func Ask(ctx context.Context, tx pgx.Tx, r Request) error {
 	}
 	month, _ := Span(r.Month)
 	tag, err := tx.Exec(ctx, `INSERT INTO exports (company_id, month, language, operators, bodies, expires_at)
-		VALUES ($1, $2, $3, $4, $5, now() + $6::interval) ON CONFLICT (company_id, operators) WHERE done_at IS NULL DO NOTHING`,
+		VALUES ($1, $2, $3, $4, $5, now() + $6::interval) ON CONFLICT (company_id, operators)
+		WHERE done_at IS NULL DO NOTHING`,
 		int64(r.Company), month.Format(time.DateOnly), r.Language, r.Operators, r.Bodies, life)
 	if err != nil {
 		return fmt.Errorf("asking for an export: %w", err)
@@ -67,8 +69,8 @@ func Ask(ctx context.Context, tx pgx.Tx, r Request) error {
 	return nil
 }
 
-// Withdraw deletes the content of a company's files with texts, also of those that are being written: its texts are kept
-// for another time now.
+// Withdraw deletes the content of a company's files with texts, also of those that are being written: its texts are
+// kept for another time now.
 func Withdraw(ctx context.Context, tx pgx.Tx, company sms.CompanyID) error {
 	_, err := withdraw(ctx, tx, GoneTexts, `company_id = $2 AND bodies`, int64(company))
 	return err

@@ -1,9 +1,9 @@
 // Package exports makes files of all messages of a company and month. People ask for a file on a page; a process with
 // the role webhooks writes it in the background; for some days any process can serve it, in any part.
 //
-// A file is written in steps. Each step is one transaction that stores rows and how far they reach, so a process that is
-// killed leaves a file that another continues. Only a finished file is offered. Companies take turns, and a step rests
-// for three times its duration: an export uses at most a quarter of one connection.
+// A file is written in steps. Each step is one transaction that stores rows and how far they reach, so a process that
+// is killed leaves a file that another continues. Only a finished file is offered. Companies take turns, and a step
+// rests for three times its duration: an export uses at most a quarter of one connection.
 package exports
 
 import (
@@ -88,7 +88,8 @@ func (x *Export) Percent() int {
 const columns = `id, company_id, month, language, operators, bodies, asked_at, expires_at, messages, size, done_at, gone, first, position, last, texts_from`
 
 func scan(row pgx.CollectableRow) (x Export, err error) {
-	err = row.Scan(&x.ID, &x.Company, &x.Month, &x.Language, &x.Operators, &x.Bodies, &x.AskedAt, &x.ExpiresAt, &x.Messages, &x.Size, &x.DoneAt, &x.Gone,
+	err = row.Scan(&x.ID, &x.Company, &x.Month, &x.Language, &x.Operators, &x.Bodies, &x.AskedAt, &x.ExpiresAt,
+		&x.Messages, &x.Size, &x.DoneAt, &x.Gone,
 		&x.first, &x.position, &x.last, &x.textsFrom)
 	return x, err
 }
@@ -144,7 +145,9 @@ func (e *Exports) Sweep(ctx context.Context) error {
 		return fmt.Errorf("deleting old exports: %w", err)
 	}
 	// A piece that was being stored while its file was withdrawn.
-	if _, err := e.pool.Exec(ctx, `DELETE FROM export_pieces p USING exports x WHERE x.id = p.export_id AND x.gone <> ''`); err != nil {
+	if _,
+		err := e.pool.Exec(
+		ctx, `DELETE FROM export_pieces p USING exports x WHERE x.id = p.export_id AND x.gone <> ''`); err != nil {
 		return fmt.Errorf("deleting pieces of withdrawn exports: %w", err)
 	}
 	return nil
@@ -153,5 +156,6 @@ func (e *Exports) Sweep(ctx context.Context) error {
 // List returns a company's files, the newest first: an administrator's or its own.
 func (e *Exports) List(ctx context.Context, company sms.CompanyID, operators bool) ([]Export, error) {
 	return postgres.All(ctx, e.pool, "listing exports", scan, `SELECT `+columns+` FROM exports
-		WHERE company_id = $1 AND operators = $2 AND expires_at > now() ORDER BY id DESC LIMIT $3`, int64(company), operators, kept)
+		WHERE company_id = $1 AND operators = $2 AND expires_at > now() ORDER BY id DESC LIMIT $3`, int64(company), operators,
+		kept)
 }

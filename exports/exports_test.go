@@ -58,8 +58,11 @@ func (w *world) exec(statement string, args ...any) {
 // fill adds messages of March 2026 to company 1.
 func (w *world) fill(messages int) {
 	w.t.Helper()
-	w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status, sent_at)
-		select gen_random_uuid(), 1, 1, '+257790' || lpad(n::text, 5, '0'), 'ACME', 'text ' || n, 0, 1, false, timestamptz '2026-03-01 00:00+02' + n * interval '1 second', 'leo', 1, '2026-03-02' from generate_series(0, $1 - 1) n`, messages)
+	w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+		created_at, carrier, status, sent_at)
+		select gen_random_uuid(), 1, 1, '+257790' || lpad(n::text, 5, '0'), 'ACME', 'text ' || n, 0, 1, false,
+			timestamptz '2026-03-01 00:00+02' + n * interval '1 second', 'leo', 1, '2026-03-02'
+			from generate_series(0, $1 - 1) n`, messages)
 }
 
 var march = time.Date(2026, 3, 1, 0, 0, 0, 0, texts.Bujumbura)
@@ -134,20 +137,31 @@ func (w *world) rows(text []byte, comma rune) [][]string {
 func TestColumns(t *testing.T) {
 	w := newWorld(t, 0)
 	w.exec(`insert into balances (company_id, credits) values (1, 100)`)
-	w.exec(`insert into batches (id, ulid, company_id, user_id, kind, sender, recipients_count, item_count) overriding system value values (7, '01900000-0000-7000-8000-000000000007', 1, 1, 'bulk', 'ACME', 1, 1)`)
-	w.exec(`insert into messages (id, ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status, sent_at, failed_at, failure_reason, client_reference, cost_center)
+	w.exec(`insert into batches (id, ulid, company_id, user_id, kind, sender, recipients_count,
+		item_count) overriding system value values (7, '01900000-0000-7000-8000-000000000007', 1, 1, 'bulk', 'ACME', 1, 1)`)
+	w.exec(`insert into messages (id, ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments,
+		test, created_at, carrier, status, sent_at, failed_at, failure_reason, client_reference, cost_center)
 		overriding system value values
-		(1, '01900000-0000-7000-8000-000000000001', 1, 1, null, '+25779000001', 'ACME', 'before', 0, 1, false, '2026-02-28 23:59:59+02', 'leo', 1, now(), null, null, null, null),
-		(2, '01900000-0000-7000-8000-000000000002', 1, 1, 7, '+25779000002', 'ACME', '=1+1', 1, 2, false, '2026-03-01 00:00:00+02', 'leo', 1, '2026-03-01 10:00:05+02', null, null, '-ref', '@bank'),
-		(3, '01900000-0000-7000-8000-000000000003', 2, 1, null, '+25779000003', 'OTHER', 'another company', 0, 1, false, '2026-03-02 00:00:00+02', 'leo', 1, now(), null, null, null, null),
-		(4, '01900000-0000-7000-8000-000000000004', 1, 1, null, '+25779000004', 'ACME', 'expired', 0, 3, false, '2026-03-02 10:00:00+02', 'leo', 2, null, '2026-03-03 10:00:00+02', 'expired', null, null),
-		(5, '01900000-0000-7000-8000-000000000005', 1, 1, null, '+25779000005', 'INTUMWATEST', 'test', 0, 1, true, '2026-03-31 23:59:59+02', 'leo', 0, null, null, null, null, null),
-		(6, '01900000-0000-7000-8000-000000000006', 1, 1, null, '+25779000006', 'ACME', 'after', 0, 1, false, '2026-04-01 00:00:00+02', 'leo', 1, now(), null, null, null, null)`)
+		(1, '01900000-0000-7000-8000-000000000001', 1, 1, null, '+25779000001', 'ACME', 'before', 0, 1, false,
+		'2026-02-28 23:59:59+02', 'leo', 1, now(), null, null, null, null),
+		(2, '01900000-0000-7000-8000-000000000002', 1, 1, 7, '+25779000002', 'ACME', '=1+1', 1, 2, false,
+		'2026-03-01 00:00:00+02', 'leo', 1, '2026-03-01 10:00:05+02', null, null, '-ref', '@bank'),
+		(3, '01900000-0000-7000-8000-000000000003', 2, 1, null, '+25779000003', 'OTHER', 'another company', 0, 1, false,
+		'2026-03-02 00:00:00+02', 'leo', 1, now(), null, null, null, null),
+		(4, '01900000-0000-7000-8000-000000000004', 1, 1, null, '+25779000004', 'ACME', 'expired', 0, 3, false,
+		'2026-03-02 10:00:00+02', 'leo', 2, null, '2026-03-03 10:00:00+02', 'expired', null, null),
+		(5, '01900000-0000-7000-8000-000000000005', 1, 1, null, '+25779000005', 'INTUMWATEST', 'test', 0, 1, true,
+		'2026-03-31 23:59:59+02', 'leo', 0, null, null, null, null, null),
+		(6, '01900000-0000-7000-8000-000000000006', 1, 1, null, '+25779000006', 'ACME', 'after', 0, 1, false,
+		'2026-04-01 00:00:00+02', 'leo', 1, now(), null, null, null, null)`)
 	w.exec(`insert into segments (message_id, segment, total, carrier, link, key, carrier_id, submitted_at) values
-		(2, 1, 2, 'onatel', 'onatel-1', '99', '99', '2026-03-01 09:00+02'), (2, 1, 2, 'leo', 'leo-1', 'a1', 'A1', '2026-03-01 10:00:00+02'), (2, 2, 2, 'leo', 'leo-2', 'a2', 'A2', '2026-03-01 10:00:01+02'),
+		(2, 1, 2, 'onatel', 'onatel-1', '99', '99', '2026-03-01 09:00+02'), (2, 1, 2, 'leo', 'leo-1', 'a1', 'A1',
+		'2026-03-01 10:00:00+02'), (2, 2, 2, 'leo', 'leo-2', 'a2', 'A2', '2026-03-01 10:00:01+02'),
 		(4, 1, 3, 'leo', 'leo-1', '?5', null, '2026-03-02 10:00:02+02')`)
-	w.exec(`insert into ledger (company_id, amount, balance_after, ref, kind) values (1, 3, 103, '01900000-0000-7000-8000-000000000004', 'refund')`)
-	want := `message_id,id,client_reference,batch,from,to,segments,encoding,carrier,link,carrier_message_id,accepted,submitted,final,status,reason,description,credits,cost_center,body
+	w.exec(`insert into ledger (company_id, amount, balance_after, ref, kind)
+		values (1, 3, 103, '01900000-0000-7000-8000-000000000004', 'refund')`)
+	want :=
+		`message_id,id,client_reference,batch,from,to,segments,encoding,carrier,link,carrier_message_id,accepted,submitted,final,status,reason,description,credits,cost_center,body
 2,01J0000000E008000000000002,'-ref,01J0000000E008000000000007,ACME,25779000002,2,ucs2,leo,leo-1 leo-2,A1 A2,2026-03-01 00:00:00,2026-03-01 10:00:00,2026-03-01 10:00:05,sent,,,2,'@bank,'=1+1
 4,01J0000000E008000000000004,,,ACME,25779000004,3,gsm7,leo,leo-1,,2026-03-02 10:00:00,2026-03-02 10:00:02,2026-03-03 10:00:00,failed,expired,It expired before it reached a carrier. Send it again if it is still useful.,0,,expired
 5,01J0000000E008000000000005,,,INTUMWATEST,25779000005,1,gsm7,leo,,,2026-03-31 23:59:59,,,pending,,,0,,test
@@ -179,8 +193,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestKilled: a process is killed between any two steps, and its late write comes after another process has gone on. The
-// file is offered only when it is complete, and equals what one process writes at once.
+// TestKilled: a process is killed between any two steps, and its late write comes after another process has gone on.
+// The file is offered only when it is complete, and equals what one process writes at once.
 func TestKilled(t *testing.T) {
 	w := newWorld(t, 0)
 	w.fill(5*step + 7)
@@ -214,7 +228,8 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	x := w.listed(false)[0]
-	if want := w.streamed(Request{Bodies: true}); !bytes.Equal(w.content(false), want) || x.Size != int64(len(want)) || x.Messages != 5*step+7 {
+	if want := w.streamed(Request{Bodies: true}); !bytes.Equal(w.content(false), want) || x.Size != int64(len(want)) ||
+		x.Messages != 5*step+7 {
 		t.Errorf("%d bytes and %d messages, not %d", x.Size, x.Messages, len(want))
 	}
 	if x.Size < pieceSize {
@@ -249,12 +264,14 @@ func TestTurns(t *testing.T) {
 	if err := w.ask(Request{Operators: true}); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`insert into exports (company_id, month, language, operators, bodies, expires_at) values (2, '2026-03-01', 'fr', false, false, now() + interval '1 day')`)
+	w.exec(`insert into exports (company_id, month, language, operators, bodies, expires_at)
+		values (2, '2026-03-01', 'fr', false, false, now() + interval '1 day')`)
 	for range 2 {
 		w.take()
 	}
 	var done int
-	if err := w.pool.QueryRow(t.Context(), `select count(done_at) from exports where company_id = 2`).Scan(&done); err != nil || done != 1 {
+	if err := w.pool.QueryRow(t.Context(), `select count(done_at) from exports where company_id = 2`).Scan(
+		&done); err != nil || done != 1 {
 		t.Errorf("company 2 waits (%v)", err)
 	}
 }
@@ -362,7 +379,8 @@ func TestTexts(t *testing.T) {
 				row := f.cells(&lookup.Sent{Record: lookup.Record{Body: fmt.Sprint(body), CreatedAt: postgres.Now().Add(-age)}}, 0)
 				got = append(got, row[len(row)-1])
 			}
-			if left := x.ExpiresAt.Sub(postgres.Now()); !slices.Equal(got, c.want) || left > life || (left <= textLife) != c.day {
+			if left := x.ExpiresAt.Sub(postgres.Now()); !slices.Equal(got, c.want) || left > life ||
+				(left <= textLife) != c.day {
 				t.Errorf("texts %q are kept for %v", got, left)
 			}
 		})
@@ -378,7 +396,8 @@ func TestWithdrawn(t *testing.T) {
 		}
 		w.take()
 	}
-	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error { return Withdraw(t.Context(), tx, 1) }); err != nil {
+	if err := pgx.BeginFunc(t.Context(), w.pool,
+		func(tx pgx.Tx) error { return Withdraw(t.Context(), tx, 1) }); err != nil {
 		t.Fatal(err)
 	}
 	if list := w.listed(false); list[0].Gone != "" || list[1].Gone != GoneTexts {

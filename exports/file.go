@@ -15,7 +15,8 @@ import (
 // Get returns a company's finished file, an administrator's or its own; else [ErrNotFound].
 func (e *Exports) Get(ctx context.Context, company sms.CompanyID, operators bool, id int64) (Export, error) {
 	found, err := postgres.All(ctx, e.pool, "looking up an export", scan, `SELECT `+columns+` FROM exports
-		WHERE id = $1 AND company_id = $2 AND operators = $3 AND expires_at > now() AND done_at IS NOT NULL AND gone = ''`, id, int64(company), operators)
+		WHERE id = $1 AND company_id = $2 AND operators = $3 AND expires_at > now() AND done_at IS NOT NULL AND gone = ''`,
+		id, int64(company), operators)
 	switch {
 	case err != nil:
 		return Export{}, err
@@ -30,7 +31,8 @@ func (e *Exports) Get(ctx context.Context, company sms.CompanyID, operators bool
 func (e *Exports) Open(ctx context.Context, x Export, within func(read func() error) error) io.ReadSeeker {
 	return &file{n: -1, size: x.Size, read: func(n int64) (content []byte, err error) {
 		err = within(func() error {
-			err := e.pool.QueryRow(ctx, `SELECT content FROM export_pieces WHERE export_id = $1 AND n = $2`, x.ID, n).Scan(&content)
+			err := e.pool.QueryRow(ctx, `SELECT content FROM export_pieces WHERE export_id = $1 AND n = $2`, x.ID, n).Scan(
+				&content)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return ErrNotFound
 			}

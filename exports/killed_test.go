@@ -49,8 +49,8 @@ func (w *world) writer() (kill func()) {
 	return kill
 }
 
-// TestProcessKilled: processes that write a file are killed (SIGKILL) at any moment, another finishes it, and it equals what one
-// process writes at once.
+// TestProcessKilled: processes that write a file are killed (SIGKILL) at any moment, another finishes it, and it equals
+// what one process writes at once.
 func TestProcessKilled(t *testing.T) {
 	w := newWorld(t, 0)
 	const messages = 12*step + 7
@@ -87,7 +87,8 @@ func TestProcessKilled(t *testing.T) {
 	}
 	w.writer()
 	x := comes("it is finished", func(x Export) bool { return x.DoneAt != nil })
-	if want := w.streamed(Request{Bodies: true}); killed == 0 || x.Messages != messages || !bytes.Equal(w.content(false), want) {
+	if want := w.streamed(Request{Bodies: true}); killed == 0 || x.Messages != messages ||
+		!bytes.Equal(w.content(false), want) {
 		t.Errorf("after %d kills: %d bytes and %d messages, not %d", killed, x.Size, x.Messages, len(want))
 	}
 }

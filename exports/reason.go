@@ -12,10 +12,13 @@ import (
 // reasons are the texts of what a message's failure is recorded with: our reasons, a status of submit_sm_resp, or a
 // receipt's state.
 var reasons = map[string]string{
-	submission.ReasonExpired: "reason.expired", submission.ReasonNoReceipt: "reason.noreceipt", submission.ReasonNoAnswer: "reason.noanswer",
-	submission.ReasonOptedOut: "reason.optedout", submission.ReasonClosed: "reason.closed", messages.ReasonCancelled: "reason.cancelled", statistics.Others: "reason.others",
+	submission.ReasonExpired: "reason.expired", submission.ReasonNoReceipt: "reason.noreceipt",
+	submission.ReasonNoAnswer: "reason.noanswer",
+	submission.ReasonOptedOut: "reason.optedout", submission.ReasonClosed: "reason.closed",
+	messages.ReasonCancelled: "reason.cancelled", statistics.Others: "reason.others",
 	"ESME_RINVDSTADR": "reason.number", "ESME_RINVSRCADR": "reason.sender",
-	submission.Undeliv: "reason.undeliv", "REJECTD": "reason.rejectd", "EXPIRED": "reason.late", "DELETED": "reason.deleted",
+	submission.Undeliv: "reason.undeliv", "REJECTD": "reason.rejectd", "EXPIRED": "reason.late",
+	"DELETED": "reason.deleted",
 }
 
 // Describe returns why a message failed and what to do, and the carrier's own words if the reason is not ours. Both are

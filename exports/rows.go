@@ -13,7 +13,8 @@ import (
 )
 
 // heads are the columns; their names are those of the API, in every language: programs read the file too.
-var heads = []string{"message_id", "id", "client_reference", "batch", "from", "to", "segments", "encoding", "carrier", "link", "carrier_message_id",
+var heads = []string{"message_id", "id", "client_reference", "batch", "from", "to", "segments", "encoding", "carrier",
+	"link", "carrier_message_id",
 	"accepted", "submitted", "final", "status", "reason", "description", "credits", "cost_center"}
 
 // form is how a file is written.
@@ -80,9 +81,12 @@ func (f *form) cells(m *lookup.Sent, credits int64) []string {
 		final = m.FailedAt
 	}
 	why, _ := Describe(f.language, m.FailureReason)
-	row := []string{strconv.FormatInt(m.ID, 10), m.ULID.String(), texts.Cell(m.Reference), batch, texts.Cell(m.Sender), strings.TrimPrefix(number, "+"),
-		strconv.Itoa(m.Segments), m.Encoding.String(), texts.Cell(m.Carrier), texts.Cell(strings.Join(links, " ")), texts.CellID(strings.Join(ids, " ")),
-		texts.CellTime(&m.CreatedAt), texts.CellTime(submitted), texts.CellTime(final), m.Status.String(), texts.Cell(m.FailureReason),
+	row := []string{strconv.FormatInt(m.ID, 10), m.ULID.String(), texts.Cell(m.Reference), batch, texts.Cell(m.Sender),
+		strings.TrimPrefix(number, "+"),
+		strconv.Itoa(m.Segments), m.Encoding.String(), texts.Cell(m.Carrier), texts.Cell(strings.Join(links, " ")),
+		texts.CellID(strings.Join(ids, " ")),
+		texts.CellTime(&m.CreatedAt), texts.CellTime(submitted), texts.CellTime(final), m.Status.String(),
+		texts.Cell(m.FailureReason),
 		texts.Cell(why), strconv.FormatInt(credits, 10), texts.Cell(m.CostCenter)}
 	if f.bodies {
 		text := ""

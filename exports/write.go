@@ -29,7 +29,8 @@ var errLost = errors.New("another process continues the export, or it is withdra
 // WriteNext continues the export that has waited longest, for one turn, and reports whether there was one.
 func (e *Exports) WriteNext(ctx context.Context) (found bool, err error) {
 	due, err := postgres.All(ctx, e.pool, "taking an export", scan, `UPDATE exports SET taken_until = now() + $1::interval
-		WHERE id = (SELECT id FROM exports WHERE done_at IS NULL AND taken_until <= now() ORDER BY taken_until LIMIT 1 FOR UPDATE SKIP LOCKED)
+		WHERE id = (SELECT id FROM exports WHERE done_at IS NULL AND taken_until <= now() ORDER BY taken_until LIMIT 1
+		FOR UPDATE SKIP LOCKED)
 		RETURNING `+columns, lease)
 	if err != nil || len(due) == 0 {
 		return false, err
@@ -51,13 +52,16 @@ func (e *Exports) WriteNext(ctx context.Context) (found bool, err error) {
 	case err != nil:
 		pause = again
 	case x.Gone != "":
-		e.log.Warn("an export became too large and is given up", "event", "export_too_large", "export", x.ID, "company_id", int64(x.Company), "messages", x.Messages)
+		e.log.Warn("an export became too large and is given up", "event", "export_too_large", "export", x.ID, "company_id",
+			int64(x.Company), "messages", x.Messages)
 		return true, nil
 	case x.DoneAt != nil:
-		e.log.Info("an export is written", "event", "export_written", "export", x.ID, "company_id", int64(x.Company), "messages", x.Messages, "bytes", x.Size)
+		e.log.Info("an export is written", "event", "export_written", "export", x.ID, "company_id", int64(x.Company),
+			"messages", x.Messages, "bytes", x.Size)
 		return true, nil
 	}
-	_, left := e.pool.Exec(context.WithoutCancel(ctx), `UPDATE exports SET taken_until = now() + $2::interval WHERE id = $1 AND done_at IS NULL`, x.ID, pause)
+	_, left := e.pool.Exec(context.WithoutCancel(ctx),
+		`UPDATE exports SET taken_until = now() + $2::interval WHERE id = $1 AND done_at IS NULL`, x.ID, pause)
 	return true, errors.Join(err, left)
 }
 
@@ -136,10 +140,12 @@ func (e *Exports) begin(ctx context.Context, x *Export) error {
 // store appends text to the file and records how far it reaches, unless it has changed since before.
 func (e *Exports) store(ctx context.Context, x, before *Export, text []byte, done bool) error {
 	return postgres.InTx(ctx, e.pool, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `UPDATE exports SET first = $4, position = $5, last = $6, messages = $7, size = $8, texts_from = $9, expires_at = least(expires_at, $10),
+		err := tx.QueryRow(ctx, `UPDATE exports SET first = $4, position = $5, last = $6, messages = $7, size = $8,
+			texts_from = $9, expires_at = least(expires_at, $10),
 				taken_until = now() + $11::interval, done_at = CASE WHEN $12 THEN now() END
 			WHERE id = $1 AND size = $2 AND position IS NOT DISTINCT FROM $3 AND done_at IS NULL RETURNING done_at`,
-			x.ID, before.Size, before.position, x.first, x.position, x.last, x.Messages, x.Size, x.textsFrom, x.ExpiresAt, lease, done).Scan(&x.DoneAt)
+			x.ID, before.Size, before.position, x.first, x.position, x.last, x.Messages, x.Size, x.textsFrom, x.ExpiresAt, lease,
+			done).Scan(&x.DoneAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errLost
 		}
@@ -158,8 +164,8 @@ func (e *Exports) store(ctx context.Context, x, before *Export, text []byte, don
 	})
 }
 
-// Stream writes the file of a request to w at once, without storing it: for operators. Texts that are still there are in
-// it.
+// Stream writes the file of a request to w at once, without storing it: for operators. Texts that are still there are
+// in it.
 func (e *Exports) Stream(ctx context.Context, w io.Writer, r Request) (written int64, err error) {
 	language, known := e.words.ByTag(r.Language)
 	if !known {

@@ -38,8 +38,8 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestOneRoundTrip: a request that can be paid takes one write to PostgreSQL. If the response is lost, the client learns
-// whether the request was accepted and what is left; it is charged once.
+// TestOneRoundTrip: a request that can be paid takes one write to PostgreSQL. If the response is lost, the client
+// learns whether the request was accepted and what is left; it is charged once.
 func TestOneRoundTrip(t *testing.T) {
 	d := newDistrict(t, 5)
 	var cut atomic.Int32
@@ -90,8 +90,8 @@ func TestOneRoundTrip(t *testing.T) {
 	d.checkLedger(t, 0, 5)
 }
 
-// TestAnotherBackend: the outcome of a COMMIT is found although another server process has the number of the one that ran
-// it; while that one runs, the outcome is unknown.
+// TestAnotherBackend: the outcome of a COMMIT is found although another server process has the number of the one that
+// ran it; while that one runs, the outcome is unknown.
 func TestAnotherBackend(t *testing.T) {
 	d := newDistrict(t, 5)
 	in := d.process(t)

@@ -31,7 +31,8 @@ func (d *district) customer(t testing.TB, name string, credits int64) *accounts.
 	t.Helper()
 	ctx := context.Background()
 	email := name + "@example.com"
-	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none')`, email, name); err != nil {
+	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none')`, email,
+		name); err != nil {
 		t.Fatal(err)
 	}
 	_, token, err := d.keys.CreateToken(ctx, email, "test", accounts.TokenLimits{})
@@ -40,7 +41,8 @@ func (d *district) customer(t testing.TB, name string, credits int64) *accounts.
 	}
 	var company int64
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		c, err := d.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: email, Name: name, Approved: true, Verified: true})
+		c, err := d.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: email, Name: name, Approved: true,
+			Verified: true})
 		if err != nil {
 			return err
 		}
@@ -152,7 +154,8 @@ func TestTestUsersDoNotStallOthers(t *testing.T) {
 	for i := range 32 {
 		wg.Go(func() {
 			for over.Err() == nil {
-				_, err := processes[i%2].Send(t.Context(), testers[i/2%2], Single{Number: "+25779123456", Sender: "TEST", Message: "x"})
+				_, err := processes[i%2].Send(t.Context(), testers[i/2%2],
+					Single{Number: "+25779123456", Sender: "TEST", Message: "x"})
 				if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused {
 					t.Errorf("a test message: %v", err)
 				}
@@ -179,7 +182,8 @@ func TestTestUsersDoNotStallOthers(t *testing.T) {
 		}
 	}
 	var deadlocks, used int
-	if err := d.pool.QueryRow(t.Context(), `SELECT (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()), (SELECT sum(test_used) FROM balances)`).
+	if err := d.pool.QueryRow(t.Context(), `SELECT (SELECT deadlocks FROM pg_stat_database
+		WHERE datname = current_database()), (SELECT sum(test_used) FROM balances)`).
 		Scan(&deadlocks, &used); err != nil || deadlocks != 0 || used != 10 {
 		t.Errorf("%d deadlocks, %d segments of 10 used, %v", deadlocks, used, err)
 	}
@@ -241,8 +245,8 @@ func TestLockedBalance(t *testing.T) {
 	d.sound(t, 80+4+1)
 }
 
-// TestLockedBalanceAmongOthers: in a group where every second request meets a locked balance, few of the halves wait for
-// it, and the other requests are committed.
+// TestLockedBalanceAmongOthers: in a group where every second request meets a locked balance, few of the halves wait
+// for it, and the other requests are committed.
 func TestLockedBalanceAmongOthers(t *testing.T) {
 	d := newDistrict(t, 1000)
 	locked := d.customer(t, "locked", 1000)
@@ -283,18 +287,20 @@ func (d *district) sound(t testing.TB, count int) {
 	audit, err2 := statistics.New(d.pool).Audit(t.Context(), time.Hour)
 	var n int
 	err3 := d.pool.QueryRow(t.Context(), `SELECT count(*) FROM messages`).Scan(&n)
-	if err := errors.Join(err, err2, err3); err != nil || mismatches != 0 || audit.Unpaid != 0 || audit.Unrecorded != 0 || n != count {
+	if err := errors.Join(err, err2, err3); err != nil || mismatches != 0 || audit.Unpaid != 0 || audit.Unrecorded != 0 ||
+		n != count {
 		t.Errorf("%d mismatches, %+v, %d messages (want %d), %v", mismatches, audit, n, count, err)
 	}
 }
 
-// TestDeadlockedGroupIsSplit: a group that is the victim of each deadlock is tried in halves: no request is refused, and
-// the log has one line for the group.
+// TestDeadlockedGroupIsSplit: a group that is the victim of each deadlock is tried in halves: no request is refused,
+// and the log has one line for the group.
 func TestDeadlockedGroupIsSplit(t *testing.T) {
 	d := newDistrict(t, 1000)
 	other := d.customer(t, "other", 1000)
 	// This server process must detect the deadlock first.
-	if _, err := d.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500', current_database()); END $$`); err != nil {
+	if _, err := d.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500',
+		current_database()); END $$`); err != nil {
 		t.Fatal(err)
 	}
 	in, log := d.apart(t)
@@ -340,7 +346,9 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 // Transactions in the other order deadlock with it each time.
 func (d *district) ring(ctx context.Context, first, second int64, times int, holds chan<- struct{}) error {
 	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL deadlock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+		if _,
+			err := tx.Exec(
+			ctx, `SET LOCAL deadlock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, first); err != nil {
@@ -349,7 +357,8 @@ func (d *district) ring(ctx context.Context, first, second int64, times int, hol
 		close(holds)
 		for range times {
 			for waits := false; !waits; {
-				if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))`).Scan(&waits); err != nil {
+				if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+					AND pg_backend_pid() = ANY(pg_blocking_pids(pid)))`).Scan(&waits); err != nil {
 					return err
 				}
 			}

@@ -64,8 +64,8 @@ func (in *Intake) maySendBatch(p *accounts.Principal, b *Batch) error {
 	return nil
 }
 
-// batch makes a batch's request. It checks carriers, then the sender there, then missing variables, then texts, and refuses
-// by the first recipient who fails.
+// batch makes a batch's request. It checks carriers, then the sender there, then missing variables, then texts, and
+// refuses by the first recipient who fails.
 func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	routes := in.table.Load()
 	slab := make([]messages.Message, len(b.Recipients))
@@ -97,7 +97,8 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := &messages.Batch{ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: kind.String(), Name: b.Name, Sender: b.Sender, Recipients: len(b.Recipients),
+	record := &messages.Batch{ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: kind.String(),
+		Name: b.Name, Sender: b.Sender, Recipients: len(b.Recipients),
 		SendAt: schedule.SendAt, ExpireAt: schedule.ExpireAt}
 	optOuts := p.Company.OptOuts
 	if part := b.Part; part != nil {
@@ -128,7 +129,8 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 		user: p.UserID, company: p.Company.ID, ref: record.ULID, kind: kind, segments: record.Segments,
 		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)), optOuts: optOuts, part: b.Part != nil,
 		response: func(remaining int64) any {
-			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.Sender, RecipientsCount: len(slab), ItemCount: record.Segments, RemainingItems: remaining}
+			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.Sender, RecipientsCount: len(slab),
+				ItemCount: record.Segments, RemainingItems: remaining}
 		},
 	}, nil
 }

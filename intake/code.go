@@ -27,11 +27,12 @@ var codeTexts = map[string]string{
 	"rn": "Kode yawe ya Intumwa ni {code}. Ntuyihe uwundi muntu.",
 }
 
-// VerifyNumber makes a number the user's unverified test number and sends it a one-time code, in the user's language. The
-// code counts as the company's own, and not as a free one, if the company is approved and has credits: both are acts of
-// an operator, so no stranger can make them. The errors are RefuseNoCarrier and those of
+// VerifyNumber makes a number the user's unverified test number and sends it a one-time code, in the user's language.
+// The code counts as the company's own, and not as a free one, if the company is approved and has credits: both are
+// acts of an operator, so no stranger can make them. The errors are RefuseNoCarrier and those of
 // [testnumbers.Store.StartVerification].
-func (in *Intake) VerifyNumber(ctx context.Context, user people.User, company *accounts.Company, network string, number sms.Number) error {
+func (in *Intake) VerifyNumber(ctx context.Context, user people.User, company *accounts.Company, network string,
+	number sms.Number) error {
 	made, err := in.own(Own{User: user.ID, Number: number, Text: codePlace, Life: testnumbers.CodeLife})
 	if err != nil {
 		return err
@@ -60,7 +61,8 @@ func (in *Intake) VerifyNumber(ctx context.Context, user people.User, company *a
 	return err
 }
 
-// Own is a message of the gateway itself. It belongs to no company, costs neither credits nor quota and emits no webhook.
+// Own is a message of the gateway itself. It belongs to no company, costs neither credits nor quota and emits no
+// webhook.
 type Own struct {
 	User    int64 // the user who caused it; 0: an operator
 	Number  sms.Number
@@ -89,8 +91,10 @@ func (in *Intake) own(own Own) (*request, error) {
 	}
 	encoding, segments := sms.Count(own.Text)
 	m := &messages.Message{
-		ULID: in.ulids.next(), UserID: own.User, Number: own.Number, Sender: cmp.Or(own.Sender, in.opts.TestSender), Body: own.Text, Secret: own.Secret,
-		Encoding: encoding, Segments: segments, Carrier: own.Carrier, ExpireAt: postgres.Now().Add(own.Life), // also at a second carrier
+		ULID: in.ulids.next(), UserID: own.User, Number: own.Number, Sender: cmp.Or(own.Sender, in.opts.TestSender),
+		Body: own.Text, Secret: own.Secret,
+		// also at a second carrier
+		Encoding: encoding, Segments: segments, Carrier: own.Carrier, ExpireAt: postgres.Now().Add(own.Life),
 	}
 	return &request{user: own.User, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
 		response: func(int64) any { return nil }, came: time.Now()}, nil

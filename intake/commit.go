@@ -146,15 +146,17 @@ func (group *written) items() []queue.Item {
 	items := make([]queue.Item, 0, len(group.ids))
 	for i, m := range group.messages {
 		if group.ids[i] != 0 && !m.Scheduled && !m.Sandboxed() {
-			items = append(items, queue.Item{MessageID: group.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
+			items = append(items, queue.Item{MessageID: group.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier,
+				Lane: queue.Lane(m.Lane())})
 		}
 	}
 	return items
 }
 
-// write writes the requests that can be paid, and fills group. Requests that are payable are all written, without a look
-// at their balances.
-func (w *writer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool, group *written) (err error) {
+// write writes the requests that can be paid, and fills group. Requests that are payable are all written, without a
+// look at their balances.
+func (w *writer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool,
+	group *written) (err error) {
 	if r := requests[0]; r.first != nil { // it is alone
 		if r.err, err = r.first(ctx, tx); err != nil {
 			return err
@@ -235,7 +237,8 @@ func (w *writer) admit(ctx context.Context, tx pgx.Tx, requests []*request, pati
 	return w.charge(ctx, tx, requests)
 }
 
-// charge admits the requests that can be paid. Locking the balances also runs the statements that reserve left for later.
+// charge admits the requests that can be paid. Locking the balances also runs the statements that reserve left for
+// later.
 func (w *writer) charge(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	locked, err := billing.Lock(ctx, tx, debits(requests))
 	if err != nil {

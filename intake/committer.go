@@ -16,8 +16,8 @@ const (
 	pushBacklog = 64
 )
 
-// committer commits requests in groups, one group at a time. A request that finds no commit in progress makes its own, in
-// its caller's goroutine; run commits those that arrive meanwhile.
+// committer commits requests in groups, one group at a time. A request that finds no commit in progress makes its own,
+// in its caller's goroutine; run commits those that arrive meanwhile.
 type committer struct {
 	*groups
 	queue    *queue.Queue
@@ -29,14 +29,15 @@ type committer struct {
 
 func newCommitter(w *writer, q *queue.Queue) *committer {
 	w.push = make(chan []queue.Item, pushBacklog)
-	c := &committer{groups: newGroups(w), queue: q, requests: make(chan *request, maxWaiting), turn: make(chan struct{}, 1), closed: make(chan struct{})}
+	c := &committer{groups: newGroups(w), queue: q, requests: make(chan *request, maxWaiting),
+		turn: make(chan struct{}, 1), closed: make(chan struct{})}
 	c.turn <- struct{}{}
 	return c
 }
 
-// submit commits a request, or passes it to run. It returns when the request is committed or refused, as its fields then
-// show, or when its time or ctx ends before an attempt to commit it begins. The error is ErrUnavailable, ErrKeyReused or a
-// fault.
+// submit commits a request, or passes it to run. It returns when the request is committed or refused, as its fields
+// then show, or when its time or ctx ends before an attempt to commit it begins. The error is ErrUnavailable,
+// ErrKeyReused or a fault.
 func (c *committer) submit(ctx context.Context, r *request) error {
 	r.done = make(chan struct{})
 	select {

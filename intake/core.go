@@ -46,8 +46,9 @@ type Options struct {
 
 	// Of verifications; without them Verify must not be called.
 	Verifications    *verifications.Store
-	VerificationRate *throttle.Throttle                                             // messages a company and hour
-	Events           func(ctx context.Context, tx pgx.Tx, e []webhooks.Event) error // records what endpoints get (webhooks.Webhooks.Enqueue)
+	VerificationRate *throttle.Throttle // messages a company and hour
+	// records what endpoints get (webhooks.Webhooks.Enqueue)
+	Events func(ctx context.Context, tx pgx.Tx, e []webhooks.Event) error
 
 	Metrics prometheus.Registerer
 }

@@ -46,9 +46,13 @@ func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
 	t.Helper()
 	ctx := context.Background()
 	d := &district{pool: pool}
-	d.holders, d.testNumbers = apikeys.NewHolders(d.pool, apikeys.Options{}), testnumbers.New(d.pool, testnumbers.Options{})
-	d.keys, d.companies, d.senders = apikeys.New(d.pool, nil, d.holders), companies.New(d.pool, d.holders.Forget), senders.New(d.pool, "TEST", d.holders.Forget)
-	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`); err != nil {
+	d.holders, d.testNumbers = apikeys.NewHolders(d.pool, apikeys.Options{}),
+		testnumbers.New(d.pool, testnumbers.Options{})
+	d.keys, d.companies, d.senders = apikeys.New(d.pool, nil, d.holders), companies.New(d.pool, d.holders.Forget),
+		senders.New(d.pool, "TEST", d.holders.Forget)
+	if _,
+		err := d.pool.Exec(
+		ctx, `INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`); err != nil {
 		t.Fatal(err)
 	}
 	_, token, err := d.keys.CreateToken(ctx, "a@example.com", "test", accounts.TokenLimits{})
@@ -56,7 +60,8 @@ func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
 		t.Fatal(err)
 	}
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		c, err := d.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: "a@example.com", Name: "a", Approved: true, Verified: true})
+		c, err := d.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: "a@example.com", Name: "a",
+			Approved: true, Verified: true})
 		if err != nil {
 			return err
 		}
@@ -86,9 +91,11 @@ func (d *district) process(t testing.TB) *Intake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := New(d.pool, d.holders, d.testNumbers, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5,
-		Verifications: verifications.New(d.pool, []byte("key")), Events: webhooks.New(d.pool, webhooks.Options{}).Enqueue,
-		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
+	in := New(d.pool, d.holders, d.testNumbers, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}),
+		routes, Options{TestSender: "TEST", TestQuota: 5,
+			Verifications: verifications.New(d.pool, []byte("key")), Events: webhooks.New(d.pool, webhooks.Options{}).Enqueue,
+			VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000,
+				Window: time.Hour, Timeout: 5 * time.Second})})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = in.Run(ctx) }()
@@ -106,7 +113,8 @@ func (d *district) checkLedger(t testing.TB, credits, count int64) {
 	var gotCredits, ledger, gotCount, segments, debits int64
 	err := d.pool.QueryRow(context.Background(), `SELECT (SELECT credits FROM balances), (SELECT sum(amount) FROM ledger),
 		(SELECT count(*) FROM messages), (SELECT coalesce(sum(segments), 0) FROM messages),
-		(SELECT coalesce(-sum(amount), 0) FROM ledger WHERE kind = 'send')`).Scan(&gotCredits, &ledger, &gotCount, &segments, &debits)
+		(SELECT coalesce(-sum(amount), 0) FROM ledger WHERE kind = 'send')`).Scan(&gotCredits, &ledger, &gotCount, &segments,
+		&debits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,9 +42,10 @@ func (w *writer) resolve(ctx context.Context, requests []*request, doubt *inDoub
 	return nil
 }
 
-// tookEffect finds out whether a COMMIT without a response took effect. It waits until the server process that ran it has
-// ended (its connection is closed, but it may still read what was sent), then looks for the ULIDs that it wrote. A process
-// of another database, or one that began later, has the number by chance: after a failover, or a restart in a container.
+// tookEffect finds out whether a COMMIT without a response took effect. It waits until the server process that ran it
+// has ended (its connection is closed, but it may still read what was sent), then looks for the ULIDs that it wrote. A
+// process of another database, or one that began later, has the number by chance: after a failover, or a restart in a
+// container.
 func (w *writer) tookEffect(ctx context.Context, group *written) (bool, error) {
 	var refs []ulid.ULID
 	for _, r := range group.requests {
@@ -55,8 +56,10 @@ func (w *writer) tookEffect(ctx context.Context, group *written) (bool, error) {
 	}
 	for {
 		var runs bool
-		err := w.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint AND datname = current_database()
-			AND (backend_start > clock_timestamp() - $2::interval) IS NOT TRUE)`, group.backend, time.Since(group.began)-time.Second).Scan(&runs)
+		err := w.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint
+			AND datname = current_database()
+			AND (backend_start > clock_timestamp() - $2::interval) IS NOT TRUE)`, group.backend,
+			time.Since(group.began)-time.Second).Scan(&runs)
 		if err == nil && !runs {
 			var known map[ulid.ULID]int64
 			if known, err = w.messages.Known(ctx, refs); err == nil {

@@ -92,9 +92,9 @@ func (g *groups) tryAside(ctx context.Context, group []*request) (tried []*reque
 	return tried, err
 }
 
-// try commits requests, and tries again when the database rolled them back in favour of another transaction. They wait at
-// most patience for each lock. It returns the requests that the last attempt was made for: no attempt begins for one that
-// has waited too long.
+// try commits requests, and tries again when the database rolled them back in favour of another transaction. They wait
+// at most patience for each lock. It returns the requests that the last attempt was made for: no attempt begins for one
+// that has waited too long.
 func (g *groups) try(ctx context.Context, requests []*request, patience time.Duration) (tried []*request, err error) {
 	if g.hanging.Load() {
 		if requests = inTime(requests); len(requests) == 0 {
@@ -128,18 +128,20 @@ func (g *groups) awaitCommits(requests []*request) error {
 	return nil
 }
 
-// finish completes requests after an attempt. When the database refused the group, it tries smaller groups: a bad row, or
-// a key that another process works on, fails its own request only, and a request that loses to other transactions too
-// often takes no others along. Requests whose COMMIT got no response do not delay the others.
+// finish completes requests after an attempt. When the database refused the group, it tries smaller groups: a bad row,
+// or a key that another process works on, fails its own request only, and a request that loses to other transactions
+// too often takes no others along. Requests whose COMMIT got no response do not delay the others.
 func (g *groups) finish(ctx context.Context, requests []*request, err error) {
 	switch n := len(requests); {
 	case n > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)):
-		for _, r := range requests { // the group has waited already: a client may repeat hundreds of requests whose keys are in use
+		for _, r := range requests {
+			// the group has waited already: a client may repeat hundreds of requests whose keys are in use
 			g.process(ctx, []*request{r}, time.Millisecond)
 		}
 		return
 	case n > 1 && postgres.GaveWay(err):
-		g.opts.Log.Warn("group commit lost to other transactions repeatedly; retrying it in halves", "event", "group_commit_halved", "requests", n, "error", err)
+		g.opts.Log.Warn("group commit lost to other transactions repeatedly; retrying it in halves", "event",
+			"group_commit_halved", "requests", n, "error", err)
 		g.process(ctx, requests[:n/2], groupLockWait)
 		g.process(ctx, requests[n/2:], groupLockWait)
 		return

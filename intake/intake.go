@@ -48,14 +48,16 @@ type Callers interface {
 }
 
 // New returns an Intake; it accepts nothing before Run.
-func New(pool *pgxpool.Pool, callers Callers, testNumbers *testnumbers.Store, store *messages.Store, q *queue.Queue, routes *sms.Routes, opts Options) *Intake {
+func New(pool *pgxpool.Pool, callers Callers, testNumbers *testnumbers.Store, store *messages.Store, q *queue.Queue,
+	routes *sms.Routes, opts Options) *Intake {
 	opts.Validity = cmp.Or(opts.Validity, 24*time.Hour)
 	opts.MaxSegments = cmp.Or(opts.MaxSegments, sms.MaxSegments)
 	opts.SandboxADay = cmp.Or(opts.SandboxADay, 1000)
 	opts.KeyLife = cmp.Or(opts.KeyLife, 24*time.Hour)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	shared := &core{opts, pool, store, newMetrics(opts.Metrics), make(chan struct{}, verificationTurns)}
-	in := &Intake{core: shared, callers: callers, testNumbers: testNumbers, keys: &keys{core: shared}, routing: newRouting(routes)}
+	in := &Intake{core: shared, callers: callers, testNumbers: testNumbers, keys: &keys{core: shared},
+		routing: newRouting(routes)}
 	in.committer = newCommitter(&writer{core: shared, keys: in.keys}, q)
 	return in
 }
@@ -69,8 +71,8 @@ func (in *Intake) Run(ctx context.Context) error {
 	return in.committer.run(ctx)
 }
 
-// accept handles a request: a repetition gets its first response; otherwise the caller must pass check, and prepare makes
-// the request.
+// accept handles a request: a repetition gets its first response; otherwise the caller must pass check, and prepare
+// makes the request.
 func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	check func(*accounts.Principal) error, prepare func(*accounts.Principal) (*request, error)) (Answer, error) {
 	came := time.Now()
@@ -92,7 +94,8 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 		return Answer{}, in.refused(err)
 	}
 	r, err := prepare(p)
-	if refusal, _ := errors.AsType[sms.Refusal](err); refusal.Reason == RefuseUnregistered.Reason { // it depends on the cached sender too
+	if refusal, _ := errors.AsType[sms.Refusal](err); refusal.Reason == RefuseUnregistered.Reason {
+		// it depends on the cached sender too
 		if p, err = in.fresh(ctx, p, check); err == nil {
 			r, err = prepare(p)
 		}
@@ -140,9 +143,10 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	return answer, nil
 }
 
-// allow checks the caller, who must have a company, as cached and, before it refuses, as the database has it now: a recent
-// approval counts at once.
-func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
+// allow checks the caller, who must have a company, as cached and, before it refuses, as the database has it now: a
+// recent approval counts at once.
+func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (
+	*accounts.Principal, error) {
 	if p.Company != nil && check(p) == nil {
 		return p, nil
 	}
@@ -150,7 +154,8 @@ func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*
 }
 
 // fresh checks the caller as the database has it now.
-func (in *Intake) fresh(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
+func (in *Intake) fresh(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (
+	*accounts.Principal, error) {
 	fresh, err := in.callers.Fresh(ctx, p)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):

@@ -53,12 +53,13 @@ func (k *keys) replay(ctx context.Context, user int64, key *Key) (answer Answer,
 	return Answer{Body: body, Replayed: true}, true, nil
 }
 
-// answered reads the request of a key and its response, when a failover cannot take it back; known is false when there is
-// none, or the key's life is over. A key without a response costs no commit.
+// answered reads the request of a key and its response, when a failover cannot take it back; known is false when there
+// is none, or the key's life is over. A key without a response costs no commit.
 func (k *keys) answered(ctx context.Context, user int64, key string) (request, body []byte, known bool, err error) {
 	read := func(db postgres.DB) error {
 		err := db.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
-			WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, k.opts.KeyLife).Scan(&request, &body)
+			WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, k.opts.KeyLife).Scan(
+			&request, &body)
 		if errors.Is(err, pgx.ErrNoRows) {
 			request, body, err = nil, nil, nil
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The first process dies between its commit and its response: the client repeats the request at another process and gets
-// the response that it missed.
+// The first process dies between its commit and its response: the client repeats the request at another process and
+// gets the response that it missed.
 func TestCrashBetweenCommitAndAnswer(t *testing.T) {
 	d := newDistrict(t, 100)
 	key := &Key{Name: "k", Request: [32]byte{1}}
@@ -22,10 +22,12 @@ func TestCrashBetweenCommitAndAnswer(t *testing.T) {
 	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
 		t.Errorf("%s, replayed %v, %v; first %s", again.Body, again.Replayed, err, first.Body)
 	}
-	if _, err := second.Send(t.Context(), d.principal, d.request("y", &Key{Name: "k", Request: [32]byte{2}})); !errors.Is(err, ErrKeyReused) {
+	if _, err := second.Send(t.Context(), d.principal, d.request("y", &Key{Name: "k", Request: [32]byte{2}})); !errors.Is(
+		err, ErrKeyReused) {
 		t.Errorf("another request: %v", err)
 	}
-	if body, known, err := second.Answered(t.Context(), d.principal.UserID, "k"); err != nil || !known || string(body) != string(first.Body) {
+	if body, known, err := second.Answered(t.Context(), d.principal.UserID, "k"); err != nil || !known ||
+		string(body) != string(first.Body) {
 		t.Errorf("Answered: %s, known %v, %v", body, known, err)
 	}
 	for _, other := range []struct {
@@ -91,12 +93,14 @@ func TestKeysLockedElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	in := d.process(t)
 	const locked = 80
-	d.lockRows(t, `INSERT INTO idempotency_keys (user_id, key, request) SELECT $1, 'locked ' || n, '\x01' FROM generate_series(1, $2) n`, d.principal.UserID, locked)
+	d.lockRows(t, `INSERT INTO idempotency_keys (user_id, key, request) SELECT $1, 'locked ' || n, '\x01'
+		FROM generate_series(1, $2) n`, d.principal.UserID, locked)
 	began := time.Now()
 	var wg sync.WaitGroup
 	for i := range locked {
 		wg.Go(func() {
-			if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: fmt.Sprint("locked ", i+1)})); !errors.Is(err, ErrKeyInUse) {
+			if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: fmt.Sprint("locked ", i+1)})); !errors.Is(
+				err, ErrKeyInUse) {
 				t.Errorf("locked key %d: %v", i, err)
 			}
 		})

@@ -19,8 +19,8 @@ func or0(limit *int64) int64 {
 	return *limit
 }
 
-// limit checks a request against its company's limits (accounts.Limits; rule choices 4.7): those on repeats at once, that
-// on credits when it is paid. Undo the count unless the request is admitted or may be. A request with
+// limit checks a request against its company's limits (accounts.Limits; rule choices 4.7): those on repeats at once,
+// that on credits when it is paid. Undo the count unless the request is admitted or may be. A request with
 // an idempotency key counts once, at whichever process it is repeated, and its key decides its outcome (reserve).
 func (c *core) limit(ctx context.Context, company *accounts.Company, r *request) (counted throttle.Counted, err error) {
 	if !r.kind.live() {

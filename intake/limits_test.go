@@ -50,7 +50,8 @@ func refusal(t *testing.T, what string, err error, want string) {
 	if err != nil {
 		got = err.Error()
 	}
-	if r, refused := errors.AsType[sms.Refusal](err); got != want || refused != (want != "") || (refused && r.Text != want) {
+	if r, refused := errors.AsType[sms.Refusal](err); got != want || refused != (want != "") ||
+		(refused && r.Text != want) {
 		t.Errorf("%s: %q, want %q", what, got, want)
 	}
 }
@@ -64,9 +65,11 @@ func TestLimitsOnRepeats(t *testing.T) {
 	}
 	const soon = "Recipient #%d: the same message can be sent to this phone number only once in 30 seconds."
 	refusal(t, "the first", batch(Recipient{Number: ann, Message: "a"}, Recipient{Number: ben, Message: "a"}), "")
-	refusal(t, "one again", batch(Recipient{Number: ann, Message: "b"}, Recipient{Number: ben, Message: "a"}), fmt.Sprintf(soon, 2))
+	refusal(t, "one again", batch(Recipient{Number: ann, Message: "b"}, Recipient{Number: ben, Message: "a"}),
+		fmt.Sprintf(soon, 2))
 	refusal(t, "nothing of that counted", batch(Recipient{Number: ann, Message: "b"}), "")
-	refusal(t, "twice in one", batch(Recipient{Number: ann, Message: "c"}, Recipient{Number: ben, Message: "c"}, Recipient{Number: ann, Message: "c"}), fmt.Sprintf(soon, 3))
+	refusal(t, "twice in one", batch(Recipient{Number: ann, Message: "c"}, Recipient{Number: ben, Message: "c"},
+		Recipient{Number: ann, Message: "c"}), fmt.Sprintf(soon, 3))
 	template := sms.ParseTemplate("{{x}}")
 	rendered := "b"
 	_, err := in.SendBatch(t.Context(), d.principal, Batch{Sender: "ACME", Template: template,
@@ -81,10 +84,14 @@ func TestLimitsOnRepeats(t *testing.T) {
 	}
 	refusal(t, "a single", single("d"), "")
 	refusal(t, "a single that counts", single("d"), "The same message can be sent to this phone number only once a day.")
-	refusal(t, "in a batch", batch(Recipient{Number: ben, Message: "d"}, Recipient{Number: ann, Message: "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
+	refusal(t, "in a batch", batch(Recipient{Number: ben, Message: "d"}, Recipient{Number: ann, Message: "d"}),
+		"Recipient #2: the same message can be sent to this phone number only once a day.")
 	d.limit(t, companies.LimitsChange{RepeatsADay: companies.Limit(0), NumberADay: companies.Limit(5)})
-	refusal(t, "a fifth", batch(Recipient{Number: "+25779000003", Message: "1"}, Recipient{Number: "+25779000003", Message: "2"}, Recipient{Number: "+25779000003", Message: "3"}, Recipient{Number: "+25779000003", Message: "4"}, Recipient{Number: "+25779000003", Message: "5"}), "")
-	refusal(t, "a sixth", batch(Recipient{Number: "+25779000003", Message: "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
+	refusal(t, "a fifth", batch(Recipient{Number: "+25779000003", Message: "1"},
+		Recipient{Number: "+25779000003", Message: "2"}, Recipient{Number: "+25779000003", Message: "3"},
+		Recipient{Number: "+25779000003", Message: "4"}, Recipient{Number: "+25779000003", Message: "5"}), "")
+	refusal(t, "a sixth", batch(Recipient{Number: "+25779000003", Message: "6"}),
+		"Recipient #1: at most 5 messages a day can be sent to this phone number.")
 }
 
 // TestLimitsOnParts: two parts of a long message may have one text; the message again is a repeat.
@@ -105,7 +112,8 @@ func TestLimitsOnParts(t *testing.T) {
 func TestLimitsCountAcceptedRequests(t *testing.T) {
 	d := newDistrict(t, 2)
 	in := d.limited(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600)})
-	request := bulk(Recipient{Number: ann, Message: "a"}, Recipient{Number: ben, Message: "a"}, Recipient{Number: "+25779000003", Message: "a"})
+	request := bulk(Recipient{Number: ann, Message: "a"}, Recipient{Number: ben, Message: "a"},
+		Recipient{Number: "+25779000003", Message: "a"})
 	_, err := in.SendBatch(t.Context(), d.principal, request)
 	refusal(t, "cannot be paid", err, "Insufficient SMS credits. This batch requires 3 credits.")
 	request.Recipients, request.Key = request.Recipients[:2], &Key{Name: "k", Request: [32]byte{1}}
@@ -119,7 +127,8 @@ func TestLimitsCountAcceptedRequests(t *testing.T) {
 	}
 	request.Key = nil
 	_, err = in.SendBatch(t.Context(), d.principal, request)
-	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
+	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only "+
+		"once in 1 hour.")
 	d.checkLedger(t, 0, 2)
 }
 
@@ -128,7 +137,8 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 	d := newDistrict(t, 2)
 	rdb, prefix := testenv.Redis(t)
 	d.limit(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600)})
-	in := New(d.pool, d.holders, d.testNumbers, nil, nil, d.process(t).table.Load(), Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
+	in := New(d.pool, d.holders, d.testNumbers, nil, nil, d.process(t).table.Load(),
+		Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
 	send := func(text string, outcome error) error {
 		answered := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -153,7 +163,8 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 	if err := send("unknown", ErrOutcomeUnknown); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("in doubt: %v", err)
 	}
-	refusal(t, "in doubt, again", send("unknown", ErrOutcomeUnknown), "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
+	refusal(t, "in doubt, again", send("unknown", ErrOutcomeUnknown),
+		"Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
 }
 
 // TestLimitsSameKeyElsewhere: a repetition at another process gets 409 while the first request waits for its commit. If
@@ -161,7 +172,8 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	two := d.limited(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600), RepeatsADay: companies.Limit(2)})
-	one := New(d.pool, d.holders, d.testNumbers, two.messages, two.committer.queue, two.table.Load(), Options{Repeats: two.opts.Repeats})
+	one := New(d.pool, d.holders, d.testNumbers, two.messages, two.committer.queue, two.table.Load(),
+		Options{Repeats: two.opts.Repeats})
 	repeated := bulk(Recipient{Number: ann, Message: "a"})
 	repeated.Key = &Key{Name: "k", Request: [32]byte{1}}
 	type outcome struct {
@@ -177,7 +189,8 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 
 	tx, err := d.pool.Begin(t.Context()) // as the committer does
 	if err == nil {
-		_, err = tx.Exec(t.Context(), `INSERT INTO idempotency_keys (user_id, key, request) VALUES ($1, $2, $3)`, d.principal.UserID, "k", repeated.Key.Request[:])
+		_, err = tx.Exec(t.Context(), `INSERT INTO idempotency_keys (user_id, key, request) VALUES ($1, $2, $3)`,
+			d.principal.UserID, "k", repeated.Key.Request[:])
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -199,12 +212,14 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	}
 	repeated.Key = nil
 	_, err = two.SendBatch(t.Context(), d.principal, repeated)
-	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
+	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only "+
+		"once in 1 hour.")
 	d.limit(t, companies.LimitsChange{RepeatSeconds: companies.Limit(0)})
 	_, err = two.SendBatch(t.Context(), d.principal, repeated)
 	refusal(t, "the second of the day", err, "")
 	_, err = two.SendBatch(t.Context(), d.principal, repeated)
-	refusal(t, "the third of the day", err, "Recipient #1: the same message can be sent to this phone number at most 2 times a day.")
+	refusal(t, "the third of the day", err, "Recipient #1: the same message can be sent to this phone number at most 2 "+
+		"times a day.")
 	d.checkLedger(t, 98, 2)
 }
 
@@ -222,7 +237,8 @@ func TestLimitsOfACompany(t *testing.T) {
 		_, err := in.SendBatch(t.Context(), d.principal, b)
 		return err
 	}
-	refusal(t, "over the cap", send(4), "Daily spending limit exceeded. This batch requires 4 credits; 3 of 3 are left today.")
+	refusal(t, "over the cap", send(4), "Daily spending limit exceeded. This batch requires 4 credits; 3 of 3 are "+
+		"left today.")
 	refusal(t, "within", send(2), "")
 	d.limit(t, companies.LimitsChange{CreditsADay: companies.Limit(5), RepeatSeconds: companies.Limit(0)})
 	refusal(t, "within another", send(1), "")
@@ -231,12 +247,13 @@ func TestLimitsOfACompany(t *testing.T) {
 	refusal(t, "without any", send(10), "")
 }
 
-// TestCapOverProcesses: concurrent sends and batches of two processes never take more than the day's credits, and refused
-// ones take nothing.
+// TestCapOverProcesses: concurrent sends and batches of two processes never take more than the day's credits, and
+// refused ones take nothing.
 func TestCapOverProcesses(t *testing.T) {
 	d := newDistrict(t, 10_000)
 	const most = 150
-	processes := []*Intake{d.limited(t, companies.LimitsChange{CreditsADay: companies.Limit(most)}), d.limited(t, companies.LimitsChange{CreditsADay: companies.Limit(most)})}
+	processes := []*Intake{d.limited(t, companies.LimitsChange{CreditsADay: companies.Limit(most)}),
+		d.limited(t, companies.LimitsChange{CreditsADay: companies.Limit(most)})}
 	var wg sync.WaitGroup
 	var accepted atomic.Int64
 	for i := range 300 {
@@ -278,8 +295,9 @@ func (b Batch) of(n int) Batch {
 }
 
 func TestSpell(t *testing.T) {
-	for d, want := range map[time.Duration]string{time.Second: "1 second", 30 * time.Second: "30 seconds", 90 * time.Second: "90 seconds",
-		time.Minute: "1 minute", 2 * time.Minute: "2 minutes", time.Hour: "1 hour", 24 * time.Hour: "24 hours"} {
+	for d, want := range map[time.Duration]string{time.Second: "1 second", 30 * time.Second: "30 seconds",
+		90 * time.Second: "90 seconds",
+		time.Minute:      "1 minute", 2 * time.Minute: "2 minutes", time.Hour: "1 hour", 24 * time.Hour: "24 hours"} {
 		if got := spell(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}

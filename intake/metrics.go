@@ -50,9 +50,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Requests that waited for a locked balance."}),
 	}
 	m.ended = register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_verifications_finished_total",
-		Help: "Verifications that ended, by the carrier of their last message and how they ended."}, []string{"carrier", "status"})
+		Help: "Verifications that ended, by the carrier of their last message and how they ended."},
+		[]string{"carrier", "status"})
 	m.unread = register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_verifications_unanswered_blocks",
-		Help: "Blocks of 10,000 numbers to which a company sent at least 50 codes within an hour, of which fewer than a fifth were entered."})
+		Help: "Blocks of 10,000 numbers to which a company sent at least 50 codes within an hour, of which fewer than a " +
+			"fifth were entered."})
 	for _, kind := range kinds {
 		m.accepted.WithLabelValues(kind)
 	}

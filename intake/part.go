@@ -12,8 +12,8 @@ import (
 	"intumwa/sms"
 )
 
-// Part is a campaign's part and its place in the batch. Each part is paid separately. A part that was added before, that
-// is not the next one, or whose batch was cancelled, is an error. Recipients who opt out after the first part was
+// Part is a campaign's part and its place in the batch. Each part is paid separately. A part that was added before,
+// that is not the next one, or whose batch was cancelled, is an error. Recipients who opt out after the first part was
 // accepted are not refused: their messages fail at submission, as in a scheduled batch.
 type Part struct {
 	Of      ulid.ULID
@@ -54,9 +54,12 @@ func (in *Intake) Unsendable(p *accounts.Principal, b *Batch) map[int]sms.Refusa
 
 // Refusals of a campaign's part because of the person who sends it. They hold while the person's state does.
 var (
-	RefusePersonLeft     = sms.Refusal{Reason: "person_left", Text: "The person who sends the campaign has left the company."}
-	RefusePersonDisabled = sms.Refusal{Reason: "person_disabled", Text: "The account of the person who sends the campaign is disabled."}
-	RefusePersonRole     = sms.Refusal{Reason: "person_role", Text: "The person who sends the campaign may no longer send."}
+	RefusePersonLeft = sms.Refusal{Reason: "person_left",
+		Text: "The person who sends the campaign has left the company."}
+	RefusePersonDisabled = sms.Refusal{Reason: "person_disabled",
+		Text: "The account of the person who sends the campaign is disabled."}
+	RefusePersonRole = sms.Refusal{Reason: "person_role",
+		Text: "The person who sends the campaign may no longer send."}
 
 	PersonRefusals = []sms.Refusal{RefusePersonLeft, RefusePersonDisabled, RefusePersonRole}
 )

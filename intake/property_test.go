@@ -17,7 +17,8 @@ import (
 func texts() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		unit := rapid.SampledFrom([]string{"a", "é", "€", "ж", "😀", "[", "\n"}).Draw(t, "character")
-		return strings.Repeat(unit, rapid.IntRange(1, 600).Draw(t, "length")) + rapid.SampledFrom([]string{"", "x", "ç"}).Draw(t, "end")
+		return strings.Repeat(unit, rapid.IntRange(1, 600).Draw(t, "length")) +
+			rapid.SampledFrom([]string{"", "x", "ç"}).Draw(t, "end")
 	})
 }
 
@@ -61,10 +62,12 @@ func TestChargedAsCut(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if messages != len(req.Recipients) || segments != want || batch != want || outbox != messages {
-			rt.Fatalf("%d messages of %d segments (batch %d), %d waiting; want %d of %d", messages, segments, batch, outbox, len(req.Recipients), want)
+			rt.Fatalf("%d messages of %d segments (batch %d), %d waiting; want %d of %d", messages, segments, batch, outbox,
+				len(req.Recipients), want)
 		}
 		var paid int64
-		err = d.pool.QueryRow(t.Context(), `SELECT -amount FROM ledger WHERE kind = 'send' AND ref = $1`, [16]byte(got.BatchID)).Scan(&paid)
+		err = d.pool.QueryRow(t.Context(), `SELECT -amount FROM ledger WHERE kind = 'send' AND ref = $1`,
+			[16]byte(got.BatchID)).Scan(&paid)
 		if err != nil || paid != int64(want) {
 			rt.Fatalf("%d credits were taken for %d segments: %v", paid, want, err)
 		}
@@ -112,7 +115,8 @@ func TestRefusedBatchLeavesNothing(t *testing.T) {
 		one, empty, huge := "x", "", strings.Repeat("ж", 255)
 		req := Batch{Sender: "ACME", Template: sms.ParseTemplate(strings.Repeat("{{a}}", 110) + "{{b}}")}
 		for range n {
-			req.Recipients = append(req.Recipients, Recipient{Number: "+25779123456", Variables: map[string]*string{"a": &empty, "b": &one}})
+			req.Recipients = append(req.Recipients, Recipient{Number: "+25779123456",
+				Variables: map[string]*string{"a": &empty, "b": &one}})
 		}
 		r := &req.Recipients[bad]
 		switch rapid.SampledFrom([]string{"carrier", "variable", "empty", "long", "credits"}).Draw(rt, "how") {

@@ -7,23 +7,30 @@ import (
 	"intumwa/sms"
 )
 
-// Refusals without substituted values (rule api 7.2; rule choices 1.7, 2.3, 6.2). The API's reference lists all refusals
-// of this file.
+// Refusals without substituted values (rule api 7.2; rule choices 1.7, 2.3, 6.2). The API's reference lists all
+// refusals of this file.
 var (
-	RefuseNoCompany       = sms.Refusal{Reason: "no_company", Text: "You must create a company before sending messages."}
-	RefuseNotApproved     = sms.Refusal{Reason: "company_not_approved", Text: "Your company must be approved before sending messages."}
-	RefuseNotVerified     = sms.Refusal{Reason: "company_not_verified", Text: "Your company must be verified before sending messages."}
-	RefuseSenderUnknown   = sms.Refusal{Reason: "sender_not_found", Text: "Sender not found."}
-	RefuseSenderUnready   = sms.Refusal{Reason: "sender_not_approved", Text: "The sender must be approved before sending messages."}
-	RefuseOptedOut        = sms.Refusal{Reason: "opted_out", Text: "The recipient has opted out of messages from this sender."}
-	RefuseNoCarrier       = sms.Refusal{Reason: "no_carrier", Text: "No carrier serves this phone number."}
-	RefuseUnregistered    = sms.Refusal{Reason: "sender_not_registered", Text: "Sender not registered with this carrier."}
-	RefuseTooLong         = sms.Refusal{Reason: "too_long", Text: "The message is too long."}
-	RefuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
-	RefuseOtherTestNumber = sms.Refusal{Reason: "other_test_number", Text: "Test messages can only be sent to your verified test number."}
-	RefuseTestQuota       = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
-	RefuseQuiet           = sms.Refusal{Reason: "quiet_hours", Text: "The messages would expire before the quiet hours end."}
-	RefuseSandboxQuota    = sms.Refusal{Reason: "sandbox_quota", Text: "Sandbox quota exceeded."}
+	RefuseNoCompany   = sms.Refusal{Reason: "no_company", Text: "You must create a company before sending messages."}
+	RefuseNotApproved = sms.Refusal{Reason: "company_not_approved",
+		Text: "Your company must be approved before sending messages."}
+	RefuseNotVerified = sms.Refusal{Reason: "company_not_verified",
+		Text: "Your company must be verified before sending messages."}
+	RefuseSenderUnknown = sms.Refusal{Reason: "sender_not_found", Text: "Sender not found."}
+	RefuseSenderUnready = sms.Refusal{Reason: "sender_not_approved",
+		Text: "The sender must be approved before sending messages."}
+	RefuseOptedOut = sms.Refusal{Reason: "opted_out",
+		Text: "The recipient has opted out of messages from this sender."}
+	RefuseNoCarrier    = sms.Refusal{Reason: "no_carrier", Text: "No carrier serves this phone number."}
+	RefuseUnregistered = sms.Refusal{Reason: "sender_not_registered", Text: "Sender not registered with this carrier."}
+	RefuseTooLong      = sms.Refusal{Reason: "too_long", Text: "The message is too long."}
+	RefuseNoTestNumber = sms.Refusal{Reason: "no_test_number",
+		Text: "Verify a test number before sending test messages."}
+	RefuseOtherTestNumber = sms.Refusal{Reason: "other_test_number",
+		Text: "Test messages can only be sent to your verified test number."}
+	RefuseTestQuota = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
+	RefuseQuiet     = sms.Refusal{Reason: "quiet_hours",
+		Text: "The messages would expire before the quiet hours end."}
+	RefuseSandboxQuota = sms.Refusal{Reason: "sandbox_quota", Text: "Sandbox quota exceeded."}
 )
 
 // RefuseTestSender refuses the test sender in a batch.
@@ -40,8 +47,8 @@ func RefuseCountry(phone, telco string) sms.Refusal {
 
 // Refusals of one recipient of a batch, named by position.
 
-// RefuseRecipientsOptedOut is RefuseOptedOut for a batch. It names all of them, or the first fifty and the number of the
-// others.
+// RefuseRecipientsOptedOut is RefuseOptedOut for a batch. It names all of them, or the first fifty and the number of
+// the others.
 func RefuseRecipientsOptedOut(ordinals ...string) sms.Refusal {
 	who, have := "Recipient #"+ordinals[0], "has"
 	if n := len(ordinals); n > 1 {
@@ -103,7 +110,8 @@ func unitOf(credits string) string {
 
 // RefuseTooSoon refuses a text that went to the number within the interval.
 func RefuseTooSoon(recipient, interval string) sms.Refusal {
-	return sms.Refusal{Reason: "repeated_too_soon", Text: ofRecipient(recipient, "The same message can be sent to this phone number only once in "+interval+".")}
+	return sms.Refusal{Reason: "repeated_too_soon",
+		Text: ofRecipient(recipient, "The same message can be sent to this phone number only once in "+interval+".")}
 }
 
 // RefuseRepeats refuses a text that went to the number as often as allowed on a day.
@@ -112,7 +120,8 @@ func RefuseRepeats(recipient, most string) sms.Refusal {
 	if most == "1" {
 		often = "only once"
 	}
-	return sms.Refusal{Reason: "repeated_too_often", Text: ofRecipient(recipient, "The same message can be sent to this phone number "+often+" a day.")}
+	return sms.Refusal{Reason: "repeated_too_often",
+		Text: ofRecipient(recipient, "The same message can be sent to this phone number "+often+" a day.")}
 }
 
 // RefuseNumber refuses a number that got as many messages as allowed on a day.
@@ -121,13 +130,15 @@ func RefuseNumber(recipient, most string) sms.Refusal {
 	if most == "1" {
 		messages = " message"
 	}
-	return sms.Refusal{Reason: "number_limit", Text: ofRecipient(recipient, "At most "+most+messages+" a day can be sent to this phone number.")}
+	return sms.Refusal{Reason: "number_limit", Text: ofRecipient(recipient, "At most "+most+messages+
+		" a day can be sent to this phone number.")}
 }
 
 // RefuseDailyCap refuses a request (message, batch) that would exceed the company's credits for a day.
 func RefuseDailyCap(what, credits, left, most string) sms.Refusal {
 	return sms.Refusal{Reason: "daily_cap",
-		Text: "Daily spending limit exceeded. This " + what + " requires " + credits + " " + unitOf(credits) + "; " + left + " of " + most + " are left today."}
+		Text: "Daily spending limit exceeded. This " + what + " requires " + credits + " " + unitOf(credits) + "; " + left +
+			" of " + most + " are left today."}
 }
 
 // ofRecipient prefixes a text with the recipient of a batch.

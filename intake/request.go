@@ -35,9 +35,9 @@ type request struct {
 	part          bool        // of a campaign
 	left          int64       // of a message to the sandbox: segments of the test pool
 
-	// first is work of its transaction that makes its message; nil: none. Such a request is committed alone, so that nothing
-	// remains of the work unless the message is accepted. It may be called again, after a rollback. verdict refuses the
-	// request.
+	// first is work of its transaction that makes its message; nil: none. Such a request is committed alone, so that
+	// nothing remains of the work unless the message is accepted. It may be called again, after a rollback. verdict
+	// refuses the request.
 	first func(ctx context.Context, tx pgx.Tx) (verdict, err error)
 
 	callback webhooks.Callback // of each message; without a mask: none
@@ -148,7 +148,8 @@ func debits(requests []*request) []billing.Debit {
 	debits := make([]billing.Debit, 0, len(requests))
 	for _, r := range requests {
 		if r.payer() != 0 {
-			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest})
+			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap,
+				Test: r.kind == kindTest})
 		}
 	}
 	return debits
@@ -209,8 +210,8 @@ func asPart(ctx context.Context, m *messages.Message) error {
 	return nil
 }
 
-// WithClient returns a context for a client's request, where ctx ends when the client disconnects. It does not end then.
-// It has the request's id, for the log lines of its messages.
+// WithClient returns a context for a client's request, where ctx ends when the client disconnects. It does not end
+// then. It has the request's id, for the log lines of its messages.
 func WithClient(ctx context.Context, id string) context.Context {
 	return context.WithValue(context.WithoutCancel(ctx), clientKey{}, client{id, ctx.Done()})
 }

@@ -39,8 +39,8 @@ type Single struct {
 	Schedule   Schedule
 }
 
-// Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal, ErrUnavailable,
-// ErrKeyInUse, ErrKeyReused, or a fault.
+// Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal,
+// ErrUnavailable, ErrKeyInUse, ErrKeyReused, or a fault.
 func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
 	kind, check := in.maySend(req.Number, req.Sender)
 	return in.accept(ctx, p, req.Key, check, func(p *accounts.Principal) (*request, error) {
@@ -82,14 +82,16 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	}
 	m := &messages.Message{
 		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
-		Encoding: encoding, Segments: segments, Carrier: carrier, Test: kind != kindSingle, Validity: in.opts.Validity, Reference: req.Reference,
+		Encoding: encoding, Segments: segments, Carrier: carrier, Test: kind != kindSingle, Validity: in.opts.Validity,
+		Reference:  req.Reference,
 		CostCenter: req.CostCenter,
 	}
 	req.Schedule.of(m, postgres.Now())
 	r := &request{
 		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kind, segments: segments, messages: []*messages.Message{m},
 		response: func(remaining int64) any {
-			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: remaining, Status: "queued", To: m.Number, Sender: m.Sender, Message: textQueued}
+			return Accepted{ID: m.ULID, ItemCount: segments, RemainingItems: remaining, Status: "queued", To: m.Number,
+				Sender: m.Sender, Message: textQueued}
 		},
 	}
 	switch kind {
@@ -146,7 +148,8 @@ func Preview(company *accounts.Company, text string) string {
 }
 
 // Render returns a template's text for one recipient, or the refusal that a template send to them alone would get.
-func (in *Intake) Render(company *accounts.Company, template *sms.Template, variables map[string]*string) (string, error) {
+func (in *Intake) Render(company *accounts.Company, template *sms.Template, variables map[string]*string) (
+	string, error) {
 	if missing := template.Missing(variables); missing != nil {
 		return "", RefuseVariables(ordinal(0), missing)
 	}

@@ -9,8 +9,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestAcceptedIsOnTheStandby: a COMMIT for which the server stops waiting while the standby is away is visible, and on no
-// other server. Neither the first request nor its repetition is accepted before the standby has it.
+// TestAcceptedIsOnTheStandby: a COMMIT for which the server stops waiting while the standby is away is visible, and on
+// no other server. Neither the first request nor its repetition is accepted before the standby has it.
 func TestAcceptedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -32,7 +32,8 @@ func TestAcceptedIsOnTheStandby(t *testing.T) {
 	send := func() <-chan error {
 		answer := make(chan error, 1)
 		go func() {
-			_, err := in.Send(context.Background(), d.principal, d.request("once", &Key{Name: "k", Request: sha256.Sum256([]byte("once"))}))
+			_, err := in.Send(context.Background(), d.principal,
+				d.request("once", &Key{Name: "k", Request: sha256.Sum256([]byte("once"))}))
 			answer <- err
 		}()
 		return answer

@@ -23,8 +23,8 @@ type Submit struct {
 }
 
 // Submit accepts a message under the rules of a batch: the company must be
-// approved and verified, the sender approved. It is charged in the transaction that records it. A part is one segment; the
-// text must fit one. From the test sender to a sandbox number it is free and needs only a company. It returns the
+// approved and verified, the sender approved. It is charged in the transaction that records it. A part is one segment;
+// the text must fit one. From the test sender to a sandbox number it is free and needs only a company. It returns the
 // message's ULID, also with ErrOutcomeUnknown, for [messages.Store.Known]; other errors are sms.Refusal, ErrUnavailable
 // and faults.
 func (in *Intake) Submit(ctx context.Context, p *accounts.Principal, s Submit) (ulid.ULID, error) {
@@ -56,8 +56,9 @@ func (in *Intake) submission(p *accounts.Principal, s Submit, kind kind) (*reque
 		return nil, nil, RefuseUnregistered
 	}
 	m := &messages.Message{
-		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: s.Number, Sender: s.Sender, Carrier: carrier,
-		Test: kind == kindSandbox, Validity: in.opts.Validity, Origin: &s.Origin, Channel: messages.SMPP,
+		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: s.Number, Sender: s.Sender,
+		Carrier: carrier,
+		Test:    kind == kindSandbox, Validity: in.opts.Validity, Origin: &s.Origin, Channel: messages.SMPP,
 	}
 	if s.Origin.Part == nil {
 		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, s.Message)
@@ -73,8 +74,9 @@ func (in *Intake) submission(p *accounts.Principal, s Submit, kind kind) (*reque
 	}
 	s.Schedule.of(m, postgres.Now())
 	r := &request{
-		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kind, segments: m.Segments, messages: []*messages.Message{m},
-		refusal: RefuseCredits("message", strconv.Itoa(m.Segments)), optOuts: p.Company.OptOuts,
+		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kind, segments: m.Segments,
+		messages: []*messages.Message{m},
+		refusal:  RefuseCredits("message", strconv.Itoa(m.Segments)), optOuts: p.Company.OptOuts,
 		response: func(int64) any { return struct{}{} },
 	}
 	if kind == kindSandbox {

@@ -46,8 +46,10 @@ type VerificationView struct {
 
 // ViewOf returns a verification as its company sees it.
 func ViewOf(v *verifications.Verification) VerificationView {
-	view := VerificationView{ID: v.ULID, Status: v.State.String(), To: v.Number, Sender: v.Sender, Locale: v.Locale, Reference: v.Reference,
-		Amount: v.Amount, Payee: v.Payee, CreatedAt: webhooks.Time{Time: v.CreatedAt}, ExpiresAt: webhooks.Time{Time: v.ExpiresAt}}
+	view := VerificationView{ID: v.ULID, Status: v.State.String(), To: v.Number, Sender: v.Sender, Locale: v.Locale,
+		Reference: v.Reference,
+		Amount:    v.Amount, Payee: v.Payee, CreatedAt: webhooks.Time{Time: v.CreatedAt},
+		ExpiresAt: webhooks.Time{Time: v.ExpiresAt}}
 	if v.FinishedAt != nil {
 		view.FinishedAt = &webhooks.Time{Time: *v.FinishedAt}
 	}
@@ -59,9 +61,10 @@ func ViewOf(v *verifications.Verification) VerificationView {
 
 // Verify sends a code to a number: of a new verification, or of the pending one that the request joins
 // ([verifications.Store.Start]). The rules and the price are those of a single send. It returns what Send returns, and
-// [verifications.LimitError] and [verifications.ErrLong]. A request without a key that repeats one of a moment ago sends
-// nothing, and is told the same.
-func (in *Intake) Verify(ctx context.Context, p *accounts.Principal, r verifications.Request, key *Key) (Answer, error) {
+// [verifications.LimitError] and [verifications.ErrLong]. A request without a key that repeats one of a moment ago
+// sends nothing, and is told the same.
+func (in *Intake) Verify(ctx context.Context, p *accounts.Principal, r verifications.Request, key *Key) (
+	Answer, error) {
 	var made *request // counted for its company
 	var v verifications.Verification
 	r.Keyed = key != nil
@@ -70,7 +73,8 @@ func (in *Intake) Verify(ctx context.Context, p *accounts.Principal, r verificat
 		made, err = in.verification(ctx, p, kind, r, &v)
 		return made, err
 	})
-	if made != nil && !errors.Is(err, ErrOutcomeUnknown) && (err != nil || answer.Replayed) { // another process may have answered the key meanwhile
+	if made != nil && !errors.Is(err, ErrOutcomeUnknown) && (err != nil || answer.Replayed) {
+		// another process may have answered the key meanwhile
 		in.opts.VerificationRate.GiveBack(ctx, made.company)
 	}
 	if errors.Is(err, verifications.ErrRepeated) {
@@ -80,9 +84,11 @@ func (in *Intake) Verify(ctx context.Context, p *accounts.Principal, r verificat
 }
 
 // verification makes the request of a message with a code, which sets v when it is committed.
-func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind kind, r verifications.Request, v *verifications.Verification) (*request, error) {
+func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind kind, r verifications.Request,
+	v *verifications.Verification) (*request, error) {
 	company := p.Company
-	made, err := in.single(ctx, p, Single{Number: r.Number, Sender: r.Sender, Message: codePlace, Reference: r.Reference}, kind)
+	made, err := in.single(ctx, p, Single{Number: r.Number, Sender: r.Sender, Message: codePlace, Reference: r.Reference},
+		kind)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +96,8 @@ func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind 
 		return nil, &verifications.LimitError{Limit: "company", After: max(time.Second, time.Until(d.ResetAt))}
 	}
 	m := made.messages[0]
-	r.Company, r.User, r.Message, r.Carrier, r.Test, r.ID = sms.CompanyID(company.ID), p.UserID, m.ULID, m.Carrier, kind != kindSingle, in.ulids.next()
+	r.Company, r.User, r.Message, r.Carrier, r.Test, r.ID = sms.CompanyID(company.ID), p.UserID, m.ULID, m.Carrier,
+		kind != kindSingle, in.ulids.next()
 	r.MayUse = func(sender string) bool {
 		return maySendAs(company, sender) == nil && in.WorksAt(company, sender, m.Carrier)
 	}
@@ -100,10 +107,12 @@ func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind 
 		if err == nil {
 			m.Body, err = in.opts.Verifications.Text(ctx, tx, v)
 		}
-		if _, limited := errors.AsType[*verifications.LimitError](err); limited || errors.Is(err, verifications.ErrLong) || errors.Is(err, verifications.ErrRepeated) {
+		if _, limited := errors.AsType[*verifications.LimitError](err); limited || errors.Is(err, verifications.ErrLong) ||
+			errors.Is(err, verifications.ErrRepeated) {
 			return err, nil
 		}
-		m.Sender, m.Secret, m.ExpireAt = v.Sender, v.Secret, v.ExpiresAt // the carrier's validity and a second carrier end with it
+		// the carrier's validity and a second carrier end with it
+		m.Sender, m.Secret, m.ExpireAt = v.Sender, v.Secret, v.ExpiresAt
 		m.Encoding, m.Segments = sms.Count(m.Body)
 		return nil, err
 	}
@@ -116,7 +125,8 @@ func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind 
 	return made, nil
 }
 
-// repeated answers a request that repeats the one that last sent a code of v. That one is visible, and may be on one server.
+// repeated answers a request that repeats the one that last sent a code of v. That one is visible, and may be on one
+// server.
 func (in *Intake) repeated(ctx context.Context, made *request, v *verifications.Verification) (Answer, error) {
 	fail := func(err error) (Answer, error) { return Answer{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err) }
 	err := postgres.Confirmed(ctx, in.pool, func(tx pgx.Tx) (err error) {

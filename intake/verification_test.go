@@ -24,7 +24,8 @@ import (
 )
 
 func asked(number string) verifications.Request {
-	return verifications.Request{Number: sms.Number(number), Sender: "ACME", Locale: "en", Digits: 6, Life: 10 * time.Minute}
+	return verifications.Request{Number: sms.Number(number), Sender: "ACME", Locale: "en", Digits: 6,
+		Life: 10 * time.Minute}
 }
 
 // verify sends a code and returns the response.
@@ -44,7 +45,8 @@ func (d *district) verify(t *testing.T, in *Intake, r verifications.Request) (v 
 func (d *district) code(t *testing.T, id ulid.ULID) string {
 	t.Helper()
 	var secret otp.Secret
-	if err := d.pool.QueryRow(t.Context(), `SELECT secret FROM verifications WHERE ulid = $1`, [16]byte(id)).Scan(&secret); err != nil {
+	if err := d.pool.QueryRow(t.Context(), `SELECT secret FROM verifications WHERE ulid = $1`, [16]byte(id)).Scan(
+		&secret); err != nil {
 		t.Fatal(err)
 	}
 	return secret.Code([]byte("key"))
@@ -58,7 +60,8 @@ func (d *district) text(t *testing.T, query string, args ...any) (text string) {
 	return text
 }
 
-// TestVerifyInTwoProcesses: requests with one key come to two processes at once. One message is sent, and one is counted.
+// TestVerifyInTwoProcesses: requests with one key come to two processes at once. One message is sent, and one is
+// counted.
 func TestVerifyInTwoProcesses(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 1000)
@@ -68,14 +71,16 @@ func TestVerifyInTwoProcesses(t *testing.T) {
 		var both sync.WaitGroup
 		for _, in := range []*Intake{one, other} {
 			both.Go(func() {
-				if _, err := in.Verify(context.Background(), d.principal, asked(number), &Key{Name: number, Request: [32]byte{1}}); err != nil && !errors.Is(err, ErrKeyInUse) {
+				if _, err := in.Verify(context.Background(), d.principal, asked(number),
+					&Key{Name: number, Request: [32]byte{1}}); err != nil && !errors.Is(err, ErrKeyInUse) {
 					t.Error(err)
 				}
 			})
 		}
 		both.Wait()
 		if got := d.text(t, `SELECT format('%s counted, %s sent, last %s', v.sends, count(m.*), bool_or(m.ulid = v.message))
-			FROM verifications v JOIN messages m ON m.phone_number = v.phone_number WHERE v.phone_number = $1 GROUP BY v.id`, number); got != "1 counted, 1 sent, last t" {
+			FROM verifications v JOIN messages m ON m.phone_number = v.phone_number WHERE v.phone_number = $1 GROUP BY v.id`,
+			number); got != "1 counted, 1 sent, last t" {
 			t.Errorf("%s: %s", number, got)
 		}
 	}
@@ -106,7 +111,8 @@ func TestVerifyRefused(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := d.text(t, `SELECT format('%s %s %s', sends, message = $1, sent_at = created_at) FROM verifications`, [16]byte(v.MessageID)); got != "1 t t" {
+	if got := d.text(t, `SELECT format('%s %s %s', sends, message = $1, sent_at = created_at) FROM verifications`,
+		[16]byte(v.MessageID)); got != "1 t t" {
 		t.Error(got)
 	}
 }
@@ -135,11 +141,13 @@ func TestVerifyInDoubt(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Errorf("committed after all: %v", err)
 	}
-	const counted = `SELECT format('sends %s, messages %s', (SELECT sum(sends) FROM verifications), (SELECT count(*) FROM messages))`
+	const counted = `SELECT format('sends %s, messages %s', (SELECT sum(sends) FROM verifications), (SELECT count(*)
+		FROM messages))`
 	if got := d.text(t, counted); got != "sends 1, messages 1" {
 		t.Error(got)
 	}
-	if _, err := pool.Exec(t.Context(), `ALTER TABLE messages ADD CONSTRAINT no_more CHECK (id < 0) NOT VALID`); err != nil {
+	if _,
+		err := pool.Exec(t.Context(), `ALTER TABLE messages ADD CONSTRAINT no_more CHECK (id < 0) NOT VALID`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := in.Verify(t.Context(), d.principal, oneMore("+25779123456"), nil); err == nil {
@@ -187,12 +195,14 @@ func TestVerifyTwice(t *testing.T) {
 		}
 	}
 	d.exec(t, `UPDATE verifications SET sent_at = sent_at - interval '1 second'`)
-	if answer, err := one.Verify(t.Context(), d.principal, asked("+25779123456"), nil); err != nil || answer.Replayed || sent() != "5 5" {
+	if answer, err := one.Verify(t.Context(), d.principal, asked("+25779123456"), nil); err != nil || answer.Replayed ||
+		sent() != "5 5" {
 		t.Errorf("a second later: %v", err)
 	}
 }
 
-// TestVerifyKeepsSender: a request that joins a verification keeps its sender, in the message too, while it can be used.
+// TestVerifyKeepsSender: a request that joins a verification keeps its sender, in the message too, while it can be
+// used.
 func TestVerifyKeepsSender(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 1000)
@@ -212,7 +222,8 @@ func TestVerifyKeepsSender(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := d.text(t, `SELECT format('%s %s', v.sender, m.sender) FROM verifications v JOIN messages m ON m.ulid = v.message`); got != want+" "+want {
+		if got := d.text(t, `SELECT format('%s %s', v.sender, m.sender) FROM verifications v
+			JOIN messages m ON m.ulid = v.message`); got != want+" "+want {
 			t.Errorf("%s, want %s: %s", got, want, answer.Body)
 		}
 		company := *fresh.Company
@@ -232,13 +243,15 @@ func TestSandboxCode(t *testing.T) {
 		code           string
 		known          bool
 	}{
-		{"+25701000001", "TEST", 6, "123456", true}, {"+25701000001", "TEST", 10, "1234567890", true}, {"+25701000001", "ACME", 10, "1234567890", false},
+		{"+25701000001", "TEST", 6, "123456", true}, {"+25701000001", "TEST", 10, "1234567890", true},
+		{"+25701000001", "ACME", 10, "1234567890", false},
 		{"+25779123456", "ACME", 10, "1234567890", false},
 	} {
 		r := asked(c.number)
 		r.Sender, r.Digits = c.sender, c.digits
 		v := d.verify(t, in, r)
-		if _, err := in.CheckCode(t.Context(), sms.CompanyID(d.principal.Company.ID), v.ID, verifications.Entry{Code: c.code}); (err == nil) != c.known {
+		if _, err := in.CheckCode(t.Context(), sms.CompanyID(d.principal.Company.ID), v.ID,
+			verifications.Entry{Code: c.code}); (err == nil) != c.known {
 			t.Errorf("%+v: %v", c, err)
 		}
 		d.exec(t, `UPDATE verifications SET sent_at = sent_at - interval '1 second'`)
@@ -248,7 +261,8 @@ func TestSandboxCode(t *testing.T) {
 	}
 }
 
-// TestUnsentCodeFails: a code that no carrier can have ends as failed, whatever ends first, its message or the verification.
+// TestUnsentCodeFails: a code that no carrier can have ends as failed, whatever ends first, its message or the
+// verification.
 func TestUnsentCodeFails(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 1000)
@@ -258,8 +272,10 @@ func TestUnsentCodeFails(t *testing.T) {
 		{`UPDATE messages SET status = 2, failed_at = now() WHERE id = $1`, "failed"},
 		{`UPDATE outbox SET claimed_by = 1, begun = false WHERE message_id = $1`, "failed"},
 		{`UPDATE outbox SET claimed_by = 1, begun = true WHERE message_id = $1`, "expired"},
-		{`INSERT INTO segments (carrier, key, link, message_id, segment, total, submitted_at) VALUES ('leo', '?1', 'leo', $1, 1, 1, now())`, "expired"},
-		{`WITH gone AS (DELETE FROM outbox WHERE message_id = $1) INSERT INTO segments (carrier, key, link, message_id, segment, total, submitted_at) VALUES ('leo', '1', 'leo', $1, 1, 1, now())`, "expired"},
+		{`INSERT INTO segments (carrier, key, link, message_id, segment, total, submitted_at)
+			VALUES ('leo', '?1', 'leo', $1, 1, 1, now())`, "expired"},
+		{`WITH gone AS (DELETE FROM outbox WHERE message_id = $1) INSERT INTO segments (carrier, key, link, message_id,
+			segment, total, submitted_at) VALUES ('leo', '1', 'leo', $1, 1, 1, now())`, "expired"},
 	} {
 		v := d.verify(t, in, asked(fmt.Sprintf("+2577912345%d", n)))
 		d.exec(t, strings.ReplaceAll(c.change, "$1", `(SELECT id FROM messages WHERE ulid = '`+uuidOf(v.MessageID)+`')`))
@@ -267,7 +283,8 @@ func TestUnsentCodeFails(t *testing.T) {
 		if _, err := in.endVerifications(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := in.opts.Verifications.ByULID(t.Context(), sms.CompanyID(d.principal.Company.ID), v.ID); err != nil || now.State.String() != c.want {
+		if now, err := in.opts.Verifications.ByULID(t.Context(), sms.CompanyID(d.principal.Company.ID), v.ID); err != nil ||
+			now.State.String() != c.want {
 			t.Errorf("%s: %s, %v", c.change, now.State, err)
 		}
 	}
@@ -304,11 +321,13 @@ func TestCheckTwice(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := d.text(t, `SELECT format('%s/%s', sum(converted), sum(asked)) FROM conversions`); first.Load() != 1 || got != "1/1" {
+	if got := d.text(t, `SELECT format('%s/%s', sum(converted), sum(asked)) FROM conversions`); first.Load() != 1 ||
+		got != "1/1" {
 		t.Errorf("%d approvals, %s conversions", first.Load(), got)
 	}
 	for range verifications.MostChecks {
-		if _, err := one.CheckCode(t.Context(), company, v.ID, verifications.Entry{Code: "0"}); !errors.Is(err, verifications.ErrFinished) {
+		if _, err := one.CheckCode(t.Context(), company, v.ID, verifications.Entry{Code: "0"}); !errors.Is(
+			err, verifications.ErrFinished) {
 			t.Error(err)
 		}
 	}
@@ -321,8 +340,8 @@ func TestCheckTwice(t *testing.T) {
 	}
 }
 
-// TestGuessesOfANumber: a number has ten wrong codes of a company within an hour, over verifications that were open before
-// and guesses at once in two processes. Neither other companies nor the time of the first message matter.
+// TestGuessesOfANumber: a number has ten wrong codes of a company within an hour, over verifications that were open
+// before and guesses at once in two processes. Neither other companies nor the time of the first message matter.
 func TestGuessesOfANumber(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 1000)
@@ -335,7 +354,8 @@ func TestGuessesOfANumber(t *testing.T) {
 		open[n] = d.verify(t, one, r)
 	}
 	guess := func(in *Intake, v *Verified) error {
-		_, err := in.CheckCode(context.Background(), company, v.ID, verifications.Entry{Code: "0", Amount: v.Amount, Payee: v.Payee})
+		_, err := in.CheckCode(context.Background(), company, v.ID,
+			verifications.Entry{Code: "0", Amount: v.Amount, Payee: v.Payee})
 		return err
 	}
 	var wrong atomic.Int32
@@ -362,10 +382,12 @@ func TestGuessesOfANumber(t *testing.T) {
 	if got := d.text(t, `SELECT sum(wrong)::text FROM verifications`); wrong.Load() > 10 || got != "10" {
 		t.Errorf("%d guesses, %s counted", wrong.Load(), got)
 	}
-	if _, err := one.CheckCode(t.Context(), company, open[19].ID, verifications.Entry{Code: d.code(t, open[19].ID), Amount: "19", Payee: "B"}); err == nil {
+	if _, err := one.CheckCode(t.Context(), company, open[19].ID,
+		verifications.Entry{Code: d.code(t, open[19].ID), Amount: "19", Payee: "B"}); err == nil {
 		t.Error("the right code tells that it is right")
 	}
-	d.exec(t, `UPDATE verifications SET created_at = created_at - interval '61 minutes'`) // they were opened long before the guesses
+	// they were opened long before the guesses
+	d.exec(t, `UPDATE verifications SET created_at = created_at - interval '61 minutes'`)
 	if err := guess(one, &open[0]); errors.Is(err, verifications.ErrWrong) {
 		t.Error("an older verification's guesses are free")
 	}
@@ -375,19 +397,22 @@ func TestGuessesOfANumber(t *testing.T) {
 	}
 }
 
-// TestFeedbackCountsOnce: a report stays where it was first counted, and none counts a person whom a verification counts.
+// TestFeedbackCountsOnce: a report stays where it was first counted, and none counts a person whom a verification
+// counts.
 func TestFeedbackCountsOnce(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 10)
 	in := d.process(t)
 	company := sms.CompanyID(d.principal.Company.ID)
-	f := verifications.Feedback{Company: company, MessageID: 7, Message: ulid.Make(), CreatedAt: time.Now(), Carrier: "leo", Number: "+25779123456", Converted: true}
+	f := verifications.Feedback{Company: company, MessageID: 7, Message: ulid.Make(), CreatedAt: time.Now(),
+		Carrier: "leo", Number: "+25779123456", Converted: true}
 	report := func(f verifications.Feedback, want string) {
 		t.Helper()
 		if err := in.Feedback(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.text(t, `SELECT string_agg(format('%s %s/%s', carrier, converted, asked), ', ' ORDER BY carrier) FROM conversions`); got != want {
+		if got := d.text(t, `SELECT string_agg(format('%s %s/%s', carrier, converted, asked), ', ' ORDER BY carrier)
+			FROM conversions`); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -401,16 +426,18 @@ func TestFeedbackCountsOnce(t *testing.T) {
 	first := d.verify(t, in, asked("+25779123456"))
 	second := d.verify(t, in, oneMore("+25779123456"))
 	for n, v := range []Verified{first, second} {
-		report(verifications.Feedback{Company: company, MessageID: int64(8 + n), Message: v.MessageID, CreatedAt: time.Now(), Carrier: "leo", Number: v.To, Converted: true}, "leo 1/1")
+		report(verifications.Feedback{Company: company, MessageID: int64(8 + n), Message: v.MessageID, CreatedAt: time.Now(),
+			Carrier: "leo", Number: v.To, Converted: true}, "leo 1/1")
 	}
 	if _, err := in.CheckCode(t.Context(), company, first.ID, verifications.Entry{Code: d.code(t, first.ID)}); err != nil {
 		t.Fatal(err)
 	}
-	report(verifications.Feedback{Company: company, MessageID: 8, Message: first.MessageID, CreatedAt: time.Now(), Carrier: "leo", Number: first.To}, "leo 2/2")
+	report(verifications.Feedback{Company: company, MessageID: 8, Message: first.MessageID, CreatedAt: time.Now(),
+		Carrier: "leo", Number: first.To}, "leo 2/2")
 }
 
-// TestVerifyBySomeOtherSender: a request by the test sender neither joins a live verification nor counts for its number, and
-// the other way round: else a test would be sent under a live name, or a live message for free.
+// TestVerifyBySomeOtherSender: a request by the test sender neither joins a live verification nor counts for its
+// number, and the other way round: else a test would be sent under a live name, or a live message for free.
 func TestVerifyBySomeOtherSender(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 1000)
@@ -424,10 +451,13 @@ func TestVerifyBySomeOtherSender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := d.verify(t, in, oneMore("+25779123456")); again.ID != live.ID || again.Sender != "ACME" || again.SendsLeft != 3 {
+	if again := d.verify(t, in, oneMore("+25779123456")); again.ID != live.ID || again.Sender != "ACME" ||
+		again.SendsLeft != 3 {
 		t.Errorf("%+v, then %s", again, answer.Body)
 	}
-	if got := d.text(t, `SELECT string_agg(sender || ' ' || test, ', ' ORDER BY id) FROM messages`); got != "ACME false, TEST true, ACME false" {
+	if got := d.text(
+		t,
+		`SELECT string_agg(sender || ' ' || test, ', ' ORDER BY id) FROM messages`); got != "ACME false, TEST true, ACME false" {
 		t.Error(got)
 	}
 }
@@ -444,10 +474,13 @@ func TestVerificationByItsCarrier(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.CheckCode(t.Context(), sms.CompanyID(d.principal.Company.ID), v.ID, verifications.Entry{Code: d.code(t, v.ID)}); err != nil {
+	if _, err := in.CheckCode(t.Context(), sms.CompanyID(d.principal.Company.ID), v.ID,
+		verifications.Entry{Code: d.code(t, v.ID)}); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.text(t, `SELECT string_agg(format('%s %s %s/%s', carrier, block, converted, asked), ', ') FROM conversions`); got != "onatel +2577912 1/1" {
+	if got := d.text(
+		t,
+		`SELECT string_agg(format('%s %s %s/%s', carrier, block, converted, asked), ', ') FROM conversions`); got != "onatel +2577912 1/1" {
 		t.Error(got)
 	}
 }
@@ -461,14 +494,17 @@ func TestVerificationsLeaveConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := held.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('verifications +25779123456', 0))`); err != nil {
+	if _,
+		err := held.Exec(
+		t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('verifications +25779123456', 0))`); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
 	for range 3 * int(d.pool.Config().MaxConns) {
 		all.Go(func() { _, _ = in.Verify(context.Background(), d.principal, oneMore("+25779123456"), nil) })
 	}
-	for deadline := time.Now().Add(20 * time.Second); len(in.turns) < cap(in.turns) || d.pool.Stat().AcquiredConns() < int32(cap(in.turns)); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); len(in.turns) < cap(in.turns) ||
+		d.pool.Stat().AcquiredConns() < int32(cap(in.turns)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing waits")
 		}
@@ -485,14 +521,17 @@ func TestVerificationsLeaveConnections(t *testing.T) {
 	}
 }
 
-// TestVerificationsEndTogether: several processes end verifications of many blocks at once, each once and without a deadlock.
+// TestVerificationsEndTogether: several processes end verifications of many blocks at once, each once and without a
+// deadlock.
 func TestVerificationsEndTogether(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 1000)
 	one, other := d.process(t), d.process(t)
 	const n = 3000
-	if _, err := d.pool.Exec(t.Context(), `INSERT INTO verifications (ulid, company_id, user_id, phone_number, sender, locale, secret, test, expires_at, message, carrier)
-		SELECT gen_random_uuid(), 1, 1, '+25779' || lpad((i * 7919 % 1000000)::text, 6, '0'), 'ACME', 'en', '', false, now() - random() * interval '1 minute', gen_random_uuid(), 'leo'
+	if _, err := d.pool.Exec(t.Context(), `INSERT INTO verifications (ulid, company_id, user_id, phone_number, sender,
+		locale, secret, test, expires_at, message, carrier)
+		SELECT gen_random_uuid(), 1, 1, '+25779' || lpad((i * 7919 % 1000000)::text, 6, '0'), 'ACME', 'en', '', false,
+			now() - random() * interval '1 minute', gen_random_uuid(), 'leo'
 		FROM generate_series(1, $1) i`, n); err != nil {
 		t.Fatal(err)
 	}
@@ -512,7 +551,8 @@ func TestVerificationsEndTogether(t *testing.T) {
 	if _, err := one.endVerifications(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := d.text(t, `SELECT format('%s %s', (SELECT sum(asked) FROM conversions), (SELECT count(*) FROM verifications WHERE state = 3))`); got != fmt.Sprintf("%d %d", n, n) {
+	if got := d.text(t, `SELECT format('%s %s', (SELECT sum(asked) FROM conversions), (SELECT count(*) FROM verifications
+		WHERE state = 3))`); got != fmt.Sprintf("%d %d", n, n) {
 		t.Error(got)
 	}
 	if got := d.text(t, `SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()`); got != "0" {
@@ -520,7 +560,8 @@ func TestVerificationsEndTogether(t *testing.T) {
 	}
 }
 
-// TestApprovedIsOnTheStandby: neither a check nor a look-up says that a verification is approved before the standby has it.
+// TestApprovedIsOnTheStandby: neither a check nor a look-up says that a verification is approved before the standby has
+// it.
 func TestApprovedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -584,11 +625,13 @@ func TestVerifyCountsAllWrongCodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			if _, err := in.CheckCode(t.Context(), company, v.ID, verifications.Entry{Code: "0", Amount: r.Amount, Payee: r.Payee}); !errors.Is(err, verifications.ErrWrong) {
+			if _, err := in.CheckCode(t.Context(), company, v.ID,
+				verifications.Entry{Code: "0", Amount: r.Amount, Payee: r.Payee}); !errors.Is(err, verifications.ErrWrong) {
 				t.Fatal(err)
 			}
 		}
-		if got := d.text(t, `WITH cancelled AS (UPDATE verifications SET state = 2 RETURNING 1) SELECT 'now'`); got != "now" { // in time
+		if got := d.text(t, `WITH cancelled AS (UPDATE verifications SET state = 2 RETURNING 1) SELECT 'now'`); got != "now" {
+			// in time
 			t.Fatal(got)
 		}
 	}
@@ -602,14 +645,21 @@ func TestCodesUnanswered(t *testing.T) {
 	if found, err := in.opts.Verifications.Unanswered(t.Context()); err != nil || len(found) != 0 {
 		t.Fatalf("%v, %v", found, err)
 	}
-	d.exec(t, `INSERT INTO verifications (ulid, company_id, user_id, phone_number, sender, locale, secret, test, created_at, expires_at, message, carrier, state)
-		SELECT gen_random_uuid(), company, 1, block || lpad(i::text, 4, '0'), 'ACME', 'en', '', test, now() - age, now(), gen_random_uuid(), 'leo', state
-		FROM (VALUES (1, '+2577911', false, '10 min'::interval, 0, 150), (1, '+2577911', false, '50 min', 3, 150), -- nobody enters these
-			(1, '+2577912', false, '10 min', 1, 900), (2, '+2577911', false, '10 min', 1, 100), (2, '+2577911', false, '10 min', 3, 300), -- a quarter
-			(3, '+2577913', false, '10 min', 3, 49), (4, '+2577914', true, '10 min', 3, 100), (5, '+2577915', false, '10 min', 2, 100),
-			(6, '+2577916', false, '1 min', 0, 100), (7, '+2577917', false, '2 hours', 3, 100)) v (company, block, test, age, state, n), generate_series(1, n) i`)
+	d.exec(t, `INSERT INTO verifications (ulid, company_id, user_id, phone_number, sender, locale, secret, test,
+		created_at, expires_at, message, carrier, state)
+		SELECT gen_random_uuid(), company, 1, block || lpad(i::text, 4, '0'), 'ACME', 'en', '', test, now() - age, now(),
+			gen_random_uuid(), 'leo', state
+		FROM (VALUES (1, '+2577911', false, '10 min'::interval, 0, 150), (1, '+2577911', false, '50 min', 3,
+		150), -- nobody enters these
+			(1, '+2577912', false, '10 min', 1, 900), (2, '+2577911', false, '10 min', 1, 100), (2, '+2577911', false, '10 min',
+			3, 300), -- a quarter
+			(3, '+2577913', false, '10 min', 3, 49), (4, '+2577914', true, '10 min', 3, 100), (5, '+2577915', false, '10 min', 2,
+			100),
+			(6, '+2577916', false, '1 min', 0, 100), (7, '+2577917', false, '2 hours', 3, 100)) v (company, block, test, age,
+			state, n), generate_series(1, n) i`)
 	found, err := in.opts.Verifications.Unanswered(t.Context())
-	if want := (verifications.Unanswered{Company: 1, Block: "+2577911", Codes: 300}); err != nil || len(found) != 1 || found[0] != want {
+	if want := (verifications.Unanswered{Company: 1, Block: "+2577911", Codes: 300}); err != nil || len(found) != 1 ||
+		found[0] != want {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if again := in.lookForUnanswered(t.Context(), nil); len(again) != 1 {

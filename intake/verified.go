@@ -17,9 +17,10 @@ import (
 	"intumwa/webhooks"
 )
 
-// FindApproved returns a company's verification that was seen as approved, as it is after a commit: if the database fails
-// over, it stays so.
-func (in *Intake) FindApproved(ctx context.Context, company sms.CompanyID, id ulid.ULID) (v verifications.Verification, err error) {
+// FindApproved returns a company's verification that was seen as approved, as it is after a commit: if the database
+// fails over, it stays so.
+func (in *Intake) FindApproved(ctx context.Context, company sms.CompanyID, id ulid.ULID) (v verifications.Verification,
+	err error) {
 	err = in.inTurn(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if v, err = in.opts.Verifications.In(tx).ByULID(ctx, company, id); err != nil {
 			return err
@@ -32,25 +33,30 @@ func (in *Intake) FindApproved(ctx context.Context, company sms.CompanyID, id ul
 	return v, err
 }
 
-// CheckCode compares what a person entered with the code ([verifications.Store.Check]). Of calls at once with the right code
-// one approves, and the others are told the same (Repeated). ErrOutcomeUnknown: this call may have approved it.
-func (in *Intake) CheckCode(ctx context.Context, company sms.CompanyID, id ulid.ULID, e verifications.Entry) (verifications.Verification, error) {
+// CheckCode compares what a person entered with the code ([verifications.Store.Check]). Of calls at once with the right
+// code one approves, and the others are told the same (Repeated). ErrOutcomeUnknown: this call may have approved it.
+func (in *Intake) CheckCode(ctx context.Context, company sms.CompanyID, id ulid.ULID, e verifications.Entry) (
+	verifications.Verification, error) {
 	e.Arrived = postgres.Now()
-	return in.judge(ctx, func(ctx context.Context, tx pgx.Tx) (v verifications.Verification, ended bool, verdict, err error) {
+	return in.judge(ctx, func(ctx context.Context, tx pgx.Tx) (v verifications.Verification, ended bool, verdict,
+		err error) {
 		return in.opts.Verifications.Check(ctx, tx, company, id, e)
 	})
 }
 
 // CancelVerification ends a pending verification.
-func (in *Intake) CancelVerification(ctx context.Context, company sms.CompanyID, id ulid.ULID) (verifications.Verification, error) {
-	return in.judge(ctx, func(ctx context.Context, tx pgx.Tx) (v verifications.Verification, ended bool, verdict, err error) {
+func (in *Intake) CancelVerification(ctx context.Context, company sms.CompanyID, id ulid.ULID) (
+	verifications.Verification, error) {
+	return in.judge(ctx, func(ctx context.Context, tx pgx.Tx) (v verifications.Verification, ended bool, verdict,
+		err error) {
 		v, verdict, err = in.opts.Verifications.Cancel(ctx, tx, company, id)
 		return v, verdict == nil, verdict, err
 	})
 }
 
 // judge commits a change of a verification, whatever the verdict: a wrong code is counted.
-func (in *Intake) judge(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) (v verifications.Verification, ended bool, verdict, err error)) (v verifications.Verification, verdict error) {
+func (in *Intake) judge(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) (v verifications.Verification,
+	ended bool, verdict, err error)) (v verifications.Verification, verdict error) {
 	var ended, committing bool
 	err := in.inTurn(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
 		committing = false
@@ -92,15 +98,17 @@ func (in *Intake) Feedback(ctx context.Context, f verifications.Feedback) error 
 	return nil
 }
 
-// conclude records the events of verifications that ended, and whether their people answered, by the carriers of their last
-// messages.
+// conclude records the events of verifications that ended, and whether their people answered, by the carriers of their
+// last messages.
 func (in *Intake) conclude(ctx context.Context, tx pgx.Tx, ended []verifications.Verification) error {
 	events := make([]webhooks.Event, len(ended))
 	for i := range ended {
 		v := &ended[i]
-		events[i] = webhooks.Event{CompanyID: int64(v.Company), MessageID: v.Event, Name: webhooks.VerificationFinished, PhoneNumber: string(v.Number), At: *v.FinishedAt,
-			Data: webhooks.VerificationFinishedData{ID: v.ULID.String(), PhoneNumber: string(v.Number), Status: v.State.String(), FinishedAt: webhooks.Time{Time: *v.FinishedAt},
-				Sends: v.Sends, WrongChecks: v.Wrong, Reference: v.Reference}}
+		events[i] = webhooks.Event{CompanyID: int64(v.Company), MessageID: v.Event, Name: webhooks.VerificationFinished,
+			PhoneNumber: string(v.Number), At: *v.FinishedAt,
+			Data: webhooks.VerificationFinishedData{ID: v.ULID.String(), PhoneNumber: string(v.Number), Status: v.State.String(),
+				FinishedAt: webhooks.Time{Time: *v.FinishedAt},
+				Sends:      v.Sends, WrongChecks: v.Wrong, Reference: v.Reference}}
 	}
 	if err := verifications.Answers(ctx, tx, ended); err != nil {
 		return err
@@ -108,8 +116,10 @@ func (in *Intake) conclude(ctx context.Context, tx pgx.Tx, ended []verifications
 	return in.opts.Events(ctx, tx, events)
 }
 
-// carried sets the carriers of verifications to those that have their last messages, and returns which of these have failed.
-func (in *Intake) carried(ctx context.Context, tx pgx.Tx, list []verifications.Verification) (failed []bool, err error) {
+// carried sets the carriers of verifications to those that have their last messages, and returns which of these have
+// failed.
+func (in *Intake) carried(ctx context.Context, tx pgx.Tx, list []verifications.Verification) (
+	failed []bool, err error) {
 	last := make([]ulid.ULID, len(list))
 	for i := range list {
 		last[i] = list[i].Message
@@ -133,8 +143,8 @@ const (
 	unreadEvery = 5 * time.Minute
 )
 
-// RunVerifications ends verifications whose time is over, deletes old ones, and looks for codes that nobody enters, until
-// ctx ends.
+// RunVerifications ends verifications whose time is over, deletes old ones, and looks for codes that nobody enters,
+// until ctx ends.
 func (in *Intake) RunVerifications(ctx context.Context) error {
 	var looked time.Time
 	var known []verifications.Unanswered
@@ -147,7 +157,8 @@ func (in *Intake) RunVerifications(ctx context.Context) error {
 			more, err = in.opts.Verifications.Purge(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			in.opts.Log.WarnContext(ctx, "verifications whose time is over stay pending; trying again", "event", "verifications_failed", "error", err)
+			in.opts.Log.WarnContext(ctx, "verifications whose time is over stay pending; trying again", "event",
+				"verifications_failed", "error", err)
 		}
 		if more && err == nil {
 			continue
@@ -172,8 +183,12 @@ func (in *Intake) lookForUnanswered(ctx context.Context, known []verifications.U
 		return known
 	}
 	for _, u := range found {
-		if !slices.ContainsFunc(known, func(k verifications.Unanswered) bool { return k.Company == u.Company && k.Block == u.Block }) {
-			in.opts.Log.WarnContext(ctx, "almost nobody in a block of numbers enters a company's codes", "event", "codes_unanswered",
+		if !slices.ContainsFunc(known, func(k verifications.Unanswered) bool {
+			return k.Company == u.Company &&
+				k.Block == u.Block
+		}) {
+			in.opts.Log.WarnContext(ctx, "almost nobody in a block of numbers enters a company's codes", "event",
+				"codes_unanswered",
 				"company_id", int64(u.Company), "block", u.Block, "codes", u.Codes, "entered", u.Entered)
 		}
 	}

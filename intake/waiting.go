@@ -23,8 +23,8 @@ var (
 	errQueueFull     = fmt.Errorf("%w: too many requests wait for a commit", ErrUnavailable)
 )
 
-// States of a request. It waits until an attempt to commit it begins, and after one that committed nothing. Only while it
-// waits may its caller return without an outcome.
+// States of a request. It waits until an attempt to commit it begins, and after one that committed nothing. Only while
+// it waits may its caller return without an outcome.
 const (
 	waiting int32 = iota
 	begun
@@ -63,8 +63,8 @@ func begin(requests []*request) []*request {
 	return slices.DeleteFunc(inTime(requests), func(r *request) bool { return !r.state.CompareAndSwap(waiting, begun) })
 }
 
-// again makes requests wait after an attempt that committed nothing. Callers do not watch the time during an attempt, so
-// it refuses those that are late.
+// again makes requests wait after an attempt that committed nothing. Callers do not watch the time during an attempt,
+// so it refuses those that are late.
 func again(requests []*request) {
 	for _, r := range requests {
 		r.state.Store(waiting)

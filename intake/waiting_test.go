@@ -30,7 +30,8 @@ func standbyWorld(t *testing.T, credits int64) (*district, *Intake, *testenv.Sta
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := New(pool, d.holders, d.testNumbers, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5})
+	in := New(pool, d.holders, d.testNumbers, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes,
+		Options{TestSender: "TEST", TestQuota: 5})
 	running, end := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = in.Run(running) }()
@@ -49,9 +50,9 @@ func (d *district) aged(t *testing.T, in *Intake, text string, age time.Duration
 	return r
 }
 
-// TestWaitsBehindAHangingCommit: requests that arrive while a COMMIT hangs are refused in time, and never accepted later.
-// Only the group whose COMMIT was under way has an unknown outcome. When the standby is back, requests that still wait
-// are accepted.
+// TestWaitsBehindAHangingCommit: requests that arrive while a COMMIT hangs are refused in time, and never accepted
+// later. Only the group whose COMMIT was under way has an unknown outcome. When the standby is back, requests that
+// still wait are accepted.
 func TestWaitsBehindAHangingCommit(t *testing.T) {
 	t.Parallel()
 	d, in, standby := standbyWorld(t, 1000)
@@ -96,8 +97,8 @@ func TestWaitsBehindAHangingCommit(t *testing.T) {
 	d.checkLedger(t, 998, 2) // the first one's COMMIT was under way
 }
 
-// TestTooOldToBegin: no attempt to commit begins for a request that has waited too long, whichever way it comes to it. A
-// shorter wait is too long if the client has disconnected.
+// TestTooOldToBegin: no attempt to commit begins for a request that has waited too long, whichever way it comes to it.
+// A shorter wait is too long if the client has disconnected.
 func TestTooOldToBegin(t *testing.T) {
 	d := newDistrict(t, 100)
 	in, _ := d.apart(t)
@@ -106,7 +107,8 @@ func TestTooOldToBegin(t *testing.T) {
 		"behind a locked balance": func(rs []*request) { in.committer.aside.take(t.Context(), rs, true) },
 		"after a refused group":   func(rs []*request) { in.committer.finish(t.Context(), rs, ErrKeyInUse) },
 	} {
-		requests := []*request{d.aged(t, in, "old", answerWithin), d.aged(t, in, "new", 0), d.aged(t, in, "older", time.Minute)}
+		requests := []*request{d.aged(t, in, "old", answerWithin), d.aged(t, in, "new", 0),
+			d.aged(t, in, "older", time.Minute)}
 		left := make(chan struct{})
 		close(left)
 		requests[1].gone = left // a moment ago
@@ -151,8 +153,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestLeftBehindAHangingCommit: after a COMMIT without an answer, a request whose caller has given up refuses none of those
-// that are to be committed with it.
+// TestLeftBehindAHangingCommit: after a COMMIT without an answer, a request whose caller has given up refuses none of
+// those that are to be committed with it.
 func TestLeftBehindAHangingCommit(t *testing.T) {
 	d := newDistrict(t, 100)
 	in, _ := d.apart(t)

@@ -58,9 +58,11 @@ type door struct {
 
 // New returns the interface's handler.
 func New(opts Options) http.Handler {
-	d := &door{opts, promauto.With(opts.Metrics).NewCounterVec(prometheus.CounterOpts{Name: "intumwa_kannel_requests_total",
-		Help: "Requests to the Kannel interface, by status of the answer."}, []string{"status"})}
-	for _, status := range []int{http.StatusAccepted, http.StatusBadRequest, http.StatusForbidden, http.StatusServiceUnavailable} {
+	d := &door{opts, promauto.With(opts.Metrics).NewCounterVec(
+		prometheus.CounterOpts{Name: "intumwa_kannel_requests_total",
+			Help: "Requests to the Kannel interface, by status of the answer."}, []string{"status"})}
+	for _, status := range []int{http.StatusAccepted, http.StatusBadRequest, http.StatusForbidden,
+		http.StatusServiceUnavailable} {
 		d.requests.WithLabelValues(strconv.Itoa(status))
 	}
 	return d
@@ -71,7 +73,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, text := http.StatusServiceUnavailable, later
 	defer func() {
 		if p := recover(); p != nil { // net/http would close the connection without an answer
-			d.Log.Error("panic in a handler", "event", "handler_panicked", "method", r.Method, "route", Path, "panic", p, "stack", string(debug.Stack()))
+			d.Log.Error("panic in a handler", "event", "handler_panicked", "method", r.Method, "route", Path, "panic", p,
+				"stack", string(debug.Stack()))
 			status, text = http.StatusServiceUnavailable, later
 		}
 		d.requests.WithLabelValues(strconv.Itoa(status)).Inc()
@@ -103,7 +106,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func read(r *http.Request) (form parameters, refused int) {
 	form = parameters{}
 	if r.Method == http.MethodPost {
-		if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded") {
+		if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(kind),
+			"application/x-www-form-urlencoded") {
 			return nil, http.StatusBadRequest
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
@@ -166,7 +170,8 @@ func (d *door) send(w http.ResponseWriter, r *http.Request, form parameters) (st
 	return http.StatusBadRequest, reasonOf(answer.Body.Bytes())
 }
 
-func (d *door) post(ctx context.Context, r *http.Request, path, bearer string, body []byte, headers http.Header) (*inprocess.Response, error) {
+func (d *door) post(ctx context.Context, r *http.Request, path, bearer string, body []byte, headers http.Header) (
+	*inprocess.Response, error) {
 	answer, err := inprocess.Post(ctx, d.API, r, path, bearer, string(body), headers)
 	if err != nil {
 		d.Log.Error("request failed", "event", "request_failed", "path", Path, "error", err)
@@ -178,7 +183,8 @@ func (d *door) post(ctx context.Context, r *http.Request, path, bearer string, b
 var ofItem = regexp.MustCompile(`^The messages\.(\d+)\.`)
 
 // names are the parameters that fields of the API come from.
-var names = strings.NewReplacer("phone_number", "to", "client_reference", "account", "send_at", "deferred", "expire_at", "validity", "messages field", "to field")
+var names = strings.NewReplacer("phone_number", "to", "client_reference", "account", "send_at", "deferred", "expire_at",
+	"validity", "messages field", "to field")
 
 // reasonOf returns the first reason of a refusal of the API, in the parameters' names.
 func reasonOf(body []byte) string {

@@ -43,19 +43,21 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "7")
 	status, body := a.status, a.body
 	if status == 200 && len(a.sent) == 0 {
-		status, body = 422, `{"message":"The phone number is required.","errors":{"phone_number":["The phone number is required."]}}`
+		status, body = 422,
+			`{"message":"The phone number is required.","errors":{"phone_number":["The phone number is required."]}}`
 	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, body)
 }
 
 func newDoor(a *api) http.Handler {
-	return New(Options{API: a, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), CheckCallback: func(u string) error {
-		if strings.HasPrefix(u, "https://") {
-			return nil
-		}
-		return sms.Refusal{Text: "The webhook URL must start with https://."}
-	}})
+	return New(Options{API: a, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		CheckCallback: func(u string) error {
+			if strings.HasPrefix(u, "https://") {
+				return nil
+			}
+			return sms.Refusal{Text: "The webhook URL must start with https://."}
+		}})
 }
 
 func call(t *testing.T, door http.Handler, method, target, body, contentType string) *httptest.ResponseRecorder {
@@ -98,14 +100,19 @@ func TestAnswers(t *testing.T) {
 		{"1.4.5", login + "&from=I&to=79123456&text=%00%41&coding=2", 202, "0: Accepted for delivery"},
 		{"1.4.5", login + "&from=I&to=79123456&text=x&account=bad%5B", 400, "Account field misformed or too long, rejected"},
 
-		{"1.4.5 begins so", login + "&from=I&to=79123456&text=x&dlr-mask=31&dlr-url=ftp://x/y", 400, "DLR-URL field misformed, rejected: it must start with https://."},
+		{"1.4.5 begins so", login + "&from=I&to=79123456&text=x&dlr-mask=31&dlr-url=ftp://x/y", 400,
+			"DLR-URL field misformed, rejected: it must start with https://."},
 		{"issue", login + "&from=I&to=79123456&text=x&deferred=5", 202, "3: Queued for later delivery"},
 		{"smsbox.c", login + "&from=I&to=79123456&text=x&deferred=-2", 400, "Deferred field misformed, rejected"},
 		{"smsbox.c", login + "&from=I&to=79123456&text=x&deferred=soon", 400, "Deferred field misformed, rejected"},
-		{"smsbox.c", login + "&from=I&to=79123456&text=x&account=" + strings.Repeat("a", 65), 400, "Account field misformed or too long, rejected"},
+		{"smsbox.c", login + "&from=I&to=79123456&text=x&account=" + strings.Repeat("a", 65), 400,
+			"Account field misformed or too long, rejected"},
 
-		{"ours", login + "&from=I&to=79123456&text=x&udh=%05%00%03", 400, "udh is not supported but for the parts of a long text, rejected"},
-		{"ours", login + "&from=I&to=79123456&text=x&udh=%06%05%04%0B%84%0B%84", 400, "udh is not supported but for the parts of a long text, rejected"}, // ports
+		{"ours", login + "&from=I&to=79123456&text=x&udh=%05%00%03", 400,
+			"udh is not supported but for the parts of a long text, rejected"},
+		// ports
+		{"ours", login + "&from=I&to=79123456&text=x&udh=%06%05%04%0B%84%0B%84", 400,
+			"udh is not supported but for the parts of a long text, rejected"},
 		{"1.4.5", login + "&from=I&to=79123456&text=x&coding=0&udh=%05%00%03%CC%02%01", 202, "0: Accepted for delivery"},
 		{"1.4.5", login + "&from=I&to=79123456&text=x&coding=0&udh=%06%08%04%01%CC%02%02", 202, "0: Accepted for delivery"},
 		{"ours", login + "&from=I&to=79123456&text=x&udh=", 202, "0: Accepted for delivery"},
@@ -114,7 +121,8 @@ func TestAnswers(t *testing.T) {
 		{"ours", login + "&from=I&to=79123456&text=x&pid=127", 400, "pid is not supported, rejected"},
 		{"ours", login + "&from=I&to=79123456&text=x&pid=0&rpi=-1&alt-dcs=1&compress=0", 202, "0: Accepted for delivery"},
 		{"smsbox.c", login + "&from=I&to=79123456&text=x&alt-dcs=2", 400, "Alt-DCS field misformed, rejected"},
-		{"smsbox.c", login + "&from=I&to=79123456&text=x&validity=1440.0&dlr-mask=31;&deferred=0m", 202, "0: Accepted for delivery"},
+		{"smsbox.c", login + "&from=I&to=79123456&text=x&validity=1440.0&dlr-mask=31;&deferred=0m", 202,
+			"0: Accepted for delivery"},
 		{"smsbox.c", login + "&from=I&to=79123456&text=x&validity=.5", 400, "Validity field misformed, rejected"},
 		{"ours", login + "&from=I&to=79123456&text=x&binfo=gold", 202, "0: Accepted for delivery"},
 		{"ours", login + "&from=I&to=79123456&text=x&mclass=0", 400, "MClass 0 is not supported, rejected"},
@@ -171,12 +179,15 @@ func TestRequests(t *testing.T) {
 		{to + "&text=a%3Db%26c", "/v1/sms", single("a=b&c")},
 		{to + "&text=x&text=y", "/v1/sms", single("x")},
 		{to + "&text=x&account=INV-7", "/v1/sms", single("x", "client_reference", "INV-7")},
-		{login + "&to=%2B25779123456&from=INFO&text=x", "/v1/sms", map[string]any{"phone_number": "+25779123456", "sender": "INFO", "message": "x"}},
-		{login + "&to=+79123456+79123456&from=INFO&text=x", "/v1/sms", single("x")}, // + is a blank here, and numbers count once
+		{login + "&to=%2B25779123456&from=INFO&text=x", "/v1/sms",
+			map[string]any{"phone_number": "+25779123456", "sender": "INFO", "message": "x"}},
+		// + is a blank here, and numbers count once
+		{login + "&to=+79123456+79123456&from=INFO&text=x", "/v1/sms", single("x")},
 		{login + "&to=79123456+%2B25779123456+25779123456+0025779123456&from=INFO&text=x", "/v1/sms", single("x")},
-		{login + "&to=79123456+%0961234567&from=INFO&text=x&account=a", "/v1/sms/bulk", map[string]any{"sender": "INFO", "messages": []any{
-			map[string]any{"phone_number": "79123456", "message": "x", "client_reference": "a"},
-			map[string]any{"phone_number": "61234567", "message": "x", "client_reference": "a"}}}},
+		{login + "&to=79123456+%0961234567&from=INFO&text=x&account=a", "/v1/sms/bulk",
+			map[string]any{"sender": "INFO", "messages": []any{
+				map[string]any{"phone_number": "79123456", "message": "x", "client_reference": "a"},
+				map[string]any{"phone_number": "61234567", "message": "x", "client_reference": "a"}}}},
 	} {
 		w := call(t, door, http.MethodGet, Path+"?"+each.query, "", "")
 		got, _ := json.Marshal(a.sent)
@@ -246,14 +257,23 @@ func TestRefusals(t *testing.T) {
 		{api{status: 429}, login, 503, "Temporal failure, try again later."},
 		{api{status: 503}, query, 503, "Temporal failure, try again later."},
 		{api{status: 500}, query, 503, "Temporal failure, try again later."},
-		{api{status: 400, code: "no_carrier", body: `{"message":"No carrier serves this phone number."}`}, query, 403, "Not routable. Do not try again."},
-		{api{status: 400, code: "sender_not_registered", body: `{"message":"Sender not registered with this carrier."}`}, query, 400, "Sender not registered with this carrier."},
-		{api{status: 400, body: `{"message":"Insufficient SMS credits. This message requires 1 credit."}`}, query, 400, "Insufficient SMS credits. This message requires 1 credit."},
-		{api{status: 422, body: `{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone number must be a valid Burundi (+257) number."]}}`},
+		{api{status: 400, code: "no_carrier", body: `{"message":"No carrier serves this phone number."}`}, query, 403,
+			"Not routable. Do not try again."},
+		{api{status: 400, code: "sender_not_registered", body: `{"message":"Sender not registered with this carrier."}`},
+			query, 400, "Sender not registered with this carrier."},
+		{api{status: 400, body: `{"message":"Insufficient SMS credits. This message requires 1 credit."}`}, query, 400,
+			"Insufficient SMS credits. This message requires 1 credit."},
+		{api{
+			status: 422,
+			body:   `{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone number must be a valid Burundi (+257) number."]}}`},
 			query, 400, "The phone number must be a valid Burundi (+257) number."},
-		{api{status: 422, body: `{"message":"The given data was invalid.","errors":{"messages.1.phone_number":["The messages.1.phone_number field must be a valid Burundi (+257) number."],"messages.2.phone_number":["x"]}}`},
+		{api{
+			status: 422,
+			body:   `{"message":"The given data was invalid.","errors":{"messages.1.phone_number":["The messages.1.phone_number field must be a valid Burundi (+257) number."],"messages.2.phone_number":["x"]}}`},
 			query + "&to=1", 400, "Receiver #2: the to field must be a valid Burundi (+257) number."},
-		{api{status: 422, body: `{"message":"The send_at must be at most 30 days ahead.","errors":{"send_at":["The send_at must be at most 30 days ahead."]}}`},
+		{api{
+			status: 422,
+			body:   `{"message":"The send_at must be at most 30 days ahead.","errors":{"send_at":["The send_at must be at most 30 days ahead."]}}`},
 			query, 400, "The deferred must be at most 30 days ahead."},
 	} {
 		w := call(t, newDoor(&each.api), http.MethodGet, Path+"?"+each.query, "", "")

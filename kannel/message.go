@@ -68,7 +68,8 @@ func (p parameters) sender(m *message) string {
 	if m.from = p["from"]; m.from == "" {
 		return "Sender missing and no global set, rejected"
 	}
-	if m.account = p["account"]; utf8.RuneCountInString(m.account) > 64 || strings.ContainsAny(m.account, "[]\n\r") || !utf8.ValidString(m.account) {
+	if m.account = p["account"]; utf8.RuneCountInString(m.account) > 64 || strings.ContainsAny(m.account, "[]\n\r") ||
+		!utf8.ValidString(m.account) {
 		return "Account field misformed or too long, rejected"
 	}
 	return ""
@@ -112,11 +113,14 @@ func (p parameters) unsupported(m *message) string {
 // charsets are the encodings of a text by the names that clients give them.
 var charsets = map[string]encoding.Encoding{
 	"utf-8": encoding.Nop, "utf8": encoding.Nop, "us-ascii": encoding.Nop, "ascii": encoding.Nop,
-	"iso-8859-1": charmap.ISO8859_1, "iso8859-1": charmap.ISO8859_1, "latin1": charmap.ISO8859_1, "latin-1": charmap.ISO8859_1,
+	"iso-8859-1": charmap.ISO8859_1, "iso8859-1": charmap.ISO8859_1, "latin1": charmap.ISO8859_1,
+	"latin-1":     charmap.ISO8859_1,
 	"iso-8859-15": charmap.ISO8859_15, "windows-1252": charmap.Windows1252, "cp1252": charmap.Windows1252,
-	"utf-16be": unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), "ucs-2": unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM),
-	"ucs-2be": unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), "utf-16le": unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM),
-	"utf-16": unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
+	"utf-16be": unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM),
+	"ucs-2":    unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM),
+	"ucs-2be":  unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM),
+	"utf-16le": unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM),
+	"utf-16":   unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
 }
 
 const misformedText = "Charset or body misformed, rejected"
@@ -190,7 +194,8 @@ func (p parameters) reports(m *message, check func(string) error) string {
 		err = check(filled.URL)
 	}
 	if err != nil {
-		return "DLR-URL field misformed, rejected: " + strings.NewReplacer("The webhook URL's", "its", "The webhook URL", "it").Replace(err.Error())
+		return "DLR-URL field misformed, rejected: " + strings.NewReplacer("The webhook URL's", "its", "The webhook URL",
+			"it").Replace(err.Error())
 	}
 	return ""
 }

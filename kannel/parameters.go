@@ -62,7 +62,8 @@ func (p parameters) number(least, most int, names ...string) (n int, unset, ok b
 	text, _ := p.either(names...)
 	text = strings.TrimSpace(text)
 	digits := 0
-	for digits < len(text) && (text[digits] >= '0' && text[digits] <= '9' || digits == 0 && (text[0] == '-' || text[0] == '+')) {
+	for digits < len(text) && (text[digits] >= '0' && text[digits] <= '9' || digits == 0 &&
+		(text[0] == '-' || text[0] == '+')) {
 		digits++
 	}
 	if text == "" || text[:digits] == "-1" {

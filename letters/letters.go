@@ -50,12 +50,14 @@ type Letters struct {
 
 // New reads the texts. publicURL is the address of the dashboard, for the links in mails. Without a mail server the
 // mailer drops letters, which is logged.
-func New(pool *pgxpool.Pool, people *people.Store, companies *companies.Store, senders *senders.Store, mailer *mail.Mailer, publicURL string, log *slog.Logger) (*Letters, error) {
+func New(pool *pgxpool.Pool, people *people.Store, companies *companies.Store, senders *senders.Store,
+	mailer *mail.Mailer, publicURL string, log *slog.Logger) (*Letters, error) {
 	texts, err := texts.Load()
 	if err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
-	return &Letters{pool, people, companies, senders, mailer, strings.TrimRight(publicURL, "/"), texts, log, make(chan struct{}, 1)}, nil
+	return &Letters{pool, people, companies, senders, mailer, strings.TrimRight(publicURL, "/"), texts, log,
+		make(chan struct{}, 1)}, nil
 }
 
 // Run sends letters, and writes those to the owners of failing endpoints, until ctx ends.
@@ -66,13 +68,15 @@ func (d *Letters) Run(ctx context.Context) error {
 		for n := failingAtOnce; n == failingAtOnce; {
 			var err error
 			if n, err = d.writeFailing(ctx); err != nil && ctx.Err() == nil {
-				d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "event", "endpoint_owners_not_notified", "error", err)
+				d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "event",
+					"endpoint_owners_not_notified", "error", err)
 			}
 		}
 		for n := lettersAtOnce; n == lettersAtOnce; {
 			var err error
 			if n, err = d.sendLetters(ctx); err != nil && ctx.Err() == nil {
-				d.log.Error("mails to company owners could not be sent; trying again", "event", "owner_mails_not_sent", "error", err)
+				d.log.Error("mails to company owners could not be sent; trying again", "event", "owner_mails_not_sent", "error",
+					err)
 			}
 		}
 		select {

@@ -28,7 +28,8 @@ func TestLettersAreMailed(t *testing.T) {
 		if err := w.people.SetLanguage(t.Context(), u.ID, language); err != nil {
 			t.Fatal(err)
 		}
-		wish, err := w.senders.RequestSender(t.Context(), sms.CompanyID(company.ID), "SHOP"+language, "", "news of evil.example")
+		wish, err := w.senders.RequestSender(t.Context(), sms.CompanyID(company.ID), "SHOP"+language, "",
+			"news of evil.example")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,17 +55,25 @@ func TestLettersAreMailed(t *testing.T) {
 			subject, text string
 		}{
 			{set(companies.CompanyChange{Approved: new(true)}), l.T("mail.approved.subject"), w.url},
-			{set(companies.CompanyChange{Verified: new(true)}), l.T("mail.verified.subject"), l.T("mail.verified.text") + "\n\n" + w.url + "/campaigns"},
+			{set(companies.CompanyChange{Verified: new(true)}), l.T("mail.verified.subject"), l.T("mail.verified.text") +
+				"\n\n" + w.url + "/campaigns"},
 			{set(companies.CompanyChange{Approved: new(false)}), l.T("mail.disapproved.subject"), w.url},
 			{set(companies.CompanyChange{Verified: new(false)}), l.T("mail.unverified.subject"), w.url},
-			{func() error { _, err := w.senders.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
-			{func() error { _, err := w.senders.SetSender(t.Context(), wish.ID, true); return err }, l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
-			{at(senders.RegistrationChange{State: senders.RegistrationRefused, Reason: "Whose name is it?"}), l.T("mail.registration.refused.subject", wish.Name, "leo"), "Whose name is it?"},
-			{at(senders.RegistrationChange{State: senders.RegistrationApproved}), l.T("mail.registration.approved.subject", wish.Name, "leo"), w.url + "/senders"},
-			{write(letter.Balance, letter.BalanceValues{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
-			{write(letter.Endpoint, letter.EndpointValues{URL: "https://shop.example/hook", Given: true}), l.T("mail.rotated.subject"), "https://shop.example/hook.\n\n" + l.T("mail.given.text")},
+			{func() error { _, err := w.senders.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err },
+				l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
+			{func() error { _, err := w.senders.SetSender(t.Context(), wish.ID, true); return err },
+				l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
+			{at(senders.RegistrationChange{State: senders.RegistrationRefused, Reason: "Whose name is it?"}),
+				l.T("mail.registration.refused.subject", wish.Name, "leo"), "Whose name is it?"},
+			{at(senders.RegistrationChange{State: senders.RegistrationApproved}),
+				l.T("mail.registration.approved.subject", wish.Name, "leo"), w.url + "/senders"},
+			{write(letter.Balance, letter.BalanceValues{Credits: 40, Threshold: 50}), l.T("mail.low.subject"),
+				l.T("mail.low.text", 40, 50)},
+			{write(letter.Endpoint, letter.EndpointValues{URL: "https://shop.example/hook", Given: true}),
+				l.T("mail.rotated.subject"), "https://shop.example/hook.\n\n" + l.T("mail.given.text")},
 			{func() error { // an endpoint fails for good
-				w.exec(`insert into webhook_endpoints (company_id, url, secret, active, given_up_at) values ($1, 'https://evil.example', 'x', true, now() - interval '1 hour')`, company.ID)
+				w.exec(`insert into webhook_endpoints (company_id, url, secret, active, given_up_at)
+					values ($1, 'https://evil.example', 'x', true, now() - interval '1 hour')`, company.ID)
 				_, err := w.letters.writeFailing(t.Context())
 				return err
 			}, l.T("mail.failing.subject"), w.url + "/deliveries?state=failed"},
@@ -148,7 +157,8 @@ func TestLettersAreRetried(t *testing.T) {
 		w.letters.Wake("")
 		w.until("it was tried, and put off for a minute", func() bool {
 			var tried bool
-			err := w.pool.QueryRow(t.Context(), `select tries = 1 and due_at between now() + interval '5 seconds' and now() + interval '1 minute' from letters where kind = $1`, kind).Scan(&tried)
+			err := w.pool.QueryRow(t.Context(), `select tries = 1 and due_at between now() + interval '5 seconds'
+				and now() + interval '1 minute' from letters where kind = $1`, kind).Scan(&tried)
 			return err == nil && tried
 		})
 	}

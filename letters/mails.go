@@ -66,41 +66,52 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 	case letter.Registration:
 		switch at.State {
 		case senders.RegistrationApproved:
-			subject, paragraphs = l.T("mail.registration.approved.subject", at.Sender, at.Carrier), []string{l.T("mail.registration.approved.text", at.Sender, at.Carrier), d.link("/senders")}
+			subject, paragraphs = l.T("mail.registration.approved.subject", at.Sender, at.Carrier),
+				[]string{l.T("mail.registration.approved.text", at.Sender, at.Carrier), d.link("/senders")}
 		case senders.RegistrationRefused:
-			subject, paragraphs = l.T("mail.registration.refused.subject", at.Sender, at.Carrier), []string{l.T("mail.registration.refused.text", at.Sender, at.Carrier), at.Reason, d.link("/senders")}
+			subject, paragraphs = l.T("mail.registration.refused.subject", at.Sender, at.Carrier),
+				[]string{l.T("mail.registration.refused.text", at.Sender, at.Carrier), at.Reason, d.link("/senders")}
 		}
 	case letter.Balance:
 		var data letter.BalanceValues
 		err = json.Unmarshal(to.Values, &data)
-		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", data.Credits, data.Threshold), d.link("/statement"), l.T("mail.low.settings")}
+		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", data.Credits, data.Threshold),
+			d.link("/statement"), l.T("mail.low.settings")}
 	case letter.Webhook:
 		var data failing
 		err = json.Unmarshal(to.Values, &data)
-		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(data.Since)), l.T("mail.failing.next"),
-			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
+		subject, paragraphs = l.T("mail.failing.subject"),
+			[]string{l.T("mail.failing.text", l.Time(data.Since)), l.T("mail.failing.next"),
+				d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
 	case letter.Endpoint:
 		var data letter.EndpointValues
 		err = json.Unmarshal(to.Values, &data)
-		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", data.URL), l.T("mail.endpoint.next"), d.link("/account")}
+		subject, paragraphs = l.T("mail.endpoint.subject"),
+			[]string{l.T("mail.endpoint.text", data.URL), l.T("mail.endpoint.next"), d.link("/account")}
 		switch {
 		case data.Given:
-			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.endpoint.text", data.URL), l.T("mail.given.text"), l.T("mail.notyou"), d.link("/password")}
+			subject, paragraphs = l.T("mail.rotated.subject"),
+				[]string{l.T("mail.endpoint.text", data.URL), l.T("mail.given.text"), l.T("mail.notyou"), d.link("/password")}
 		case data.Rotated:
-			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", data.URL), l.T("mail.notyou"), d.link("/password")}
+			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", data.URL), l.T("mail.notyou"),
+				d.link("/password")}
 		}
 	case letter.Tries:
-		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"), d.link("/password"), l.T("mail.tries.daily")}
+		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"),
+			d.link("/password"), l.T("mail.tries.daily")}
 	case letter.Password:
-		subject, paragraphs = l.T("mail.password.subject"), []string{l.T("mail.password.text"), l.T("mail.notyou"), d.link("/password")}
+		subject, paragraphs = l.T("mail.password.subject"),
+			[]string{l.T("mail.password.text"), l.T("mail.notyou"), d.link("/password")}
 	case letter.TwoStep:
-		subject, paragraphs = l.T("mail.twostep.subject"), []string{l.T("mail.twostep.text"), l.T("mail.notyou"), d.link("/password")}
+		subject, paragraphs = l.T("mail.twostep.subject"),
+			[]string{l.T("mail.twostep.text"), l.T("mail.notyou"), d.link("/password")}
 	case letter.Reset:
 		subject, paragraphs = l.T("mail.voided.subject"), []string{l.T("mail.voided.text"), d.link("/password")}
 	case letter.Key:
 		var data letter.KeyValues
 		err = json.Unmarshal(to.Values, &data)
-		subject, paragraphs = l.T("mail.key.subject"), []string{l.T("mail.key.text", data.Name), l.T("mail.key.next"), d.link("/keys")}
+		subject, paragraphs = l.T("mail.key.subject"), []string{l.T("mail.key.text", data.Name), l.T("mail.key.next"),
+			d.link("/keys")}
 	}
 	if err != nil || subject == "" {
 		return nil, err
@@ -113,9 +124,11 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 func (d *Letters) answered(l *texts.Language, s senders.SenderRequest) (subject string, paragraphs []string) {
 	switch {
 	case s.State() == senders.Approved:
-		return l.T("mail.sender.approved.subject", s.Name), []string{l.T("mail.sender.approved.text", s.Name), d.link("/messages/new")}
+		return l.T("mail.sender.approved.subject", s.Name),
+			[]string{l.T("mail.sender.approved.text", s.Name), d.link("/messages/new")}
 	case s.State() == senders.Refused && s.Refusal != "":
-		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.refused.text", s.Name), s.Refusal, l.T("mail.sender.refused.again"), d.link("/senders")}
+		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.refused.text", s.Name), s.Refusal,
+			l.T("mail.sender.refused.again"), d.link("/senders")}
 	case s.State() == senders.Refused:
 		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.taken", s.Name), d.link("/senders")}
 	}
@@ -124,8 +137,8 @@ func (d *Letters) answered(l *texts.Language, s senders.SenderRequest) (subject 
 
 func (d *Letters) link(path string) string { return d.publicURL + path }
 
-// Mail makes a mail of paragraphs. Never pass text from visitors without a session: they could send it to others through
-// us.
+// Mail makes a mail of paragraphs. Never pass text from visitors without a session: they could send it to others
+// through us.
 func Mail(l *texts.Language, kind, to, subject string, paragraphs ...string) mail.Message {
 	text := strings.Join(append(append([]string{l.T("mail.hello")}, paragraphs...), l.T("mail.signature")), "\n\n") + "\n"
 	return mail.Message{Kind: kind, To: to, Subject: subject, Text: text}

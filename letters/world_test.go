@@ -41,14 +41,16 @@ func newWorld(t *testing.T, server string) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), url: "https://sms.example.com"}
-	w.people, w.companies, w.senders = people.New(w.pool), companies.New(w.pool, nil), senders.New(w.pool, "INTUMWATEST", nil)
+	w.people, w.companies, w.senders = people.New(w.pool), companies.New(w.pool, nil),
+		senders.New(w.pool, "INTUMWATEST", nil)
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.smtp = smtp.Addr().String()
 	w.run(func(ctx context.Context) error { return w.mails.ServeSMTP(ctx, smtp) })
-	if w.mailer, err = mail.New(mail.Options{Server: cmp.Or(server, w.smtp), From: "Intumwa <no-reply@example.com>", TLS: mail.Plain}); err != nil {
+	if w.mailer, err = mail.New(mail.Options{Server: cmp.Or(server, w.smtp), From: "Intumwa <no-reply@example.com>",
+		TLS: mail.Plain}); err != nil {
 		t.Fatal(err)
 	}
 	w.letters = w.other()
@@ -59,7 +61,8 @@ func newWorld(t *testing.T, server string) *world {
 // other returns the letters of another process.
 func (w *world) other() *Letters {
 	w.t.Helper()
-	l, err := New(w.pool, w.people, w.companies, w.senders, w.mailer, w.url+"/", slog.New(slog.NewTextHandler(w.t.Output(), nil)))
+	l, err := New(w.pool, w.people, w.companies, w.senders, w.mailer, w.url+"/",
+		slog.New(slog.NewTextHandler(w.t.Output(), nil)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -81,7 +84,8 @@ func (w *world) run(part func(context.Context) error) {
 
 func (w *world) user(email string) people.User {
 	w.t.Helper()
-	u, err := w.people.CreateUser(w.t.Context(), people.NewUser{Email: email, Name: "Aline N.", Password: "twelve green bananas"})
+	u, err := w.people.CreateUser(w.t.Context(),
+		people.NewUser{Email: email, Name: "Aline N.", Password: "twelve green bananas"})
 	if err != nil {
 		w.t.Fatal(err)
 	}

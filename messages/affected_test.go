@@ -8,13 +8,14 @@ import (
 	"intumwa/messages/rerouting"
 )
 
-// TestAffected: however many messages wait, 10,000 are counted, and the result says that there are more. What the carrier
-// may have was counted in the background.
+// TestAffected: however many messages wait, 10,000 are counted, and the result says that there are more. What the
+// carrier may have was counted in the background.
 func TestAffected(t *testing.T) {
 	d := newTestStore(t)
 	same := func(what string, got, want rerouting.Sum) {
 		t.Helper()
-		if got.Messages != want.Messages || got.Segments != want.Segments || got.Companies != want.Companies || got.Credits != want.Credits || got.More != want.More {
+		if got.Messages != want.Messages || got.Segments != want.Segments || got.Companies != want.Companies ||
+			got.Credits != want.Credits || got.More != want.More {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
@@ -39,13 +40,18 @@ func TestAffected(t *testing.T) {
 		t.Errorf("unregistered at no carrier, and counted: %+v", a)
 	}
 
-	d.exec(`INSERT INTO messages OVERRIDING SYSTEM VALUE SELECT r.* FROM generate_series(1000, 11999) n JOIN messages m ON m.id = $1
-		CROSS JOIN LATERAL jsonb_populate_record(m, jsonb_build_object('id', n, 'ulid', md5(n::text)::uuid, 'test', n % 2 = 0)) r`, ids[0])
-	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, company_id, carrier, 1, now() + interval '1 hour' FROM messages WHERE id >= 1000`)
-	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, 1, 2, carrier, 'l', id::text, now() FROM messages WHERE id BETWEEN 1000 AND 1999`)
+	d.exec(`INSERT INTO messages OVERRIDING SYSTEM VALUE SELECT r.* FROM generate_series(1000, 11999) n
+		JOIN messages m ON m.id = $1
+		CROSS JOIN LATERAL jsonb_populate_record(m, jsonb_build_object('id', n, 'ulid', md5(n::text)::uuid, 'test',
+		n % 2 = 0)) r`, ids[0])
+	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, company_id, carrier, 1,
+		now() + interval '1 hour' FROM messages WHERE id >= 1000`)
+	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, 1, 2, carrier,
+		'l', id::text, now() FROM messages WHERE id BETWEEN 1000 AND 1999`)
 	d.tallied(true)
 	a = affected(rerouting.To{})
-	same("the first 10,000 rows, in part at the carrier", a.Waiting, rerouting.Sum{Messages: 8999, Segments: 17998, Companies: 1, Credits: 9000, More: true})
+	same("the first 10,000 rows, in part at the carrier", a.Waiting,
+		rerouting.Sum{Messages: 8999, Segments: 17998, Companies: 1, Credits: 9000, More: true})
 	same("leaving", a.Leaving, rerouting.Sum{Messages: 9000, Segments: 17999, Companies: 1, Credits: 9001, More: true})
 	same("at the carrier", a.AtCarrier, rerouting.Sum{Messages: 1000, Segments: 2000, Companies: 1, Credits: 1000})
 	if a.AtCarrier.CountedAt == nil {

@@ -15,7 +15,8 @@ import (
 // paid writes the ledger row of a request.
 func (d *testStore) paid(ref ulid.ULID, company, amount int64) {
 	d.Helper()
-	d.exec(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES ($1, 'send', $2, 0, $3)`, company, -amount, [16]byte(ref))
+	d.exec(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES ($1, 'send', $2, 0, $3)`, company,
+		-amount, [16]byte(ref))
 }
 
 // TestAudit: no fault at first; then each fault is counted.
@@ -38,7 +39,8 @@ func TestAudit(t *testing.T) {
 			d.insert(m)
 			d.paid(m.ULID, 1, 1)
 		}, statistics.Audit{Unpaid: 1}},
-		{"a debit for nothing", func(d *testStore, _ *messages.Message, _ int64) { d.paid(ulid.Make(), 1, 1) }, statistics.Audit{Unrecorded: 1}},
+		{"a debit for nothing", func(d *testStore, _ *messages.Message, _ int64) { d.paid(ulid.Make(), 1, 1) },
+			statistics.Audit{Unrecorded: 1}},
 		{"a batch that lost a message", func(d *testStore, _ *messages.Message, _ int64) {
 			d.exec(`DELETE FROM outbox WHERE message_id = (SELECT max(id) FROM messages)`)
 			d.exec(`DELETE FROM messages WHERE id = (SELECT max(id) FROM messages)`)
@@ -71,7 +73,8 @@ func TestAudit(t *testing.T) {
 			d.paid(carried.ULID, 1, 1)
 			d.settle([]receipts.Segment{accepted(atCarrier, "c")})
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, atCarrier)
-			b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 2, Segments: 3}
+			b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 2,
+				Segments: 3}
 			in := func(m *messages.Message) { m.Batch = b }
 			d.insert(d.compose(in, segments(2)), d.compose(in))
 			d.paid(b.ULID, 1, 3)

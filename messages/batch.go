@@ -50,15 +50,22 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 	ids := make(map[ulid.ULID]int64, len(ulids))
 	var id int64
 	var got pgtype.UUID
-	if err := postgres.Each(ctx, tx, fmt.Sprintf("inserting %d batches", len(ulids)), []any{&id, &got}, func() error { ids[got.Bytes] = id; return nil }, `
-		INSERT INTO batches AS b (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at, name, awaited)
-		SELECT u.id, company, user_id, kind, sender, CASE WHEN NOT part OR EXISTS (SELECT FROM batches e WHERE e.ulid = u.id) THEN recipients END,
+	if err := postgres.Each(ctx, tx, fmt.Sprintf("inserting %d batches", len(ulids)), []any{&id, &got},
+		func() error { ids[got.Bytes] = id; return nil }, `
+		INSERT INTO batches AS b (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at,
+			name, awaited)
+		SELECT u.id, company, user_id, kind, sender, CASE WHEN NOT part OR EXISTS (SELECT FROM batches e WHERE e.ulid = u.id)
+			THEN recipients END,
 			items, send, expire, name, awaited
-		FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[], $10::text[],
-			$11::int[], $12::boolean[]) u(id, company, user_id, kind, sender, recipients, items, send, expire, name, awaited, part) ORDER BY u.id
+		FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[],
+		$9::timestamptz[], $10::text[],
+			$11::int[], $12::boolean[]) u(id, company, user_id, kind, sender, recipients, items, send, expire, name, awaited,
+			part) ORDER BY u.id
 		ON CONFLICT (ulid) DO UPDATE SET awaited = excluded.awaited, item_count = b.item_count + excluded.item_count,
-			recipients_count = CASE WHEN b.awaited = excluded.awaited + excluded.recipients_count THEN b.recipients_count + excluded.recipients_count END
-		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires, names, awaited, parts); err != nil {
+			recipients_count = CASE WHEN b.awaited = excluded.awaited + excluded.recipients_count
+			THEN b.recipients_count + excluded.recipients_count END
+		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires, names, awaited,
+		parts); err != nil {
 		return nil, err
 	}
 	return ids, nil
@@ -140,10 +147,12 @@ func (s *Store) batches(ctx context.Context, condition string, args ...any) ([]B
 	return postgres.All(ctx, s.pool, "looking up batches", func(row pgx.CollectableRow) (r BatchRecord, err error) {
 		var id pgtype.UUID
 		var send, expire *time.Time
-		err = row.Scan(&r.Key, &id, &r.CompanyID, &r.UserID, &r.Kind, &r.Name, &r.Sender, &r.Recipients, &r.Segments, &r.Awaited, &r.LeftOut, &r.CreatedAt, &send, &expire)
+		err = row.Scan(&r.Key, &id, &r.CompanyID, &r.UserID, &r.Kind, &r.Name, &r.Sender, &r.Recipients, &r.Segments,
+			&r.Awaited, &r.LeftOut, &r.CreatedAt, &send, &expire)
 		r.ULID, r.SendAt, r.ExpireAt, r.Counts = id.Bytes, orZero(send), orZero(expire), map[sms.Status]int{}
 		return r, err
-	}, `SELECT id, ulid, company_id, user_id, kind, name, sender, recipients_count, item_count, awaited, left_out, created_at, send_at, expire_at
+	}, `SELECT id, ulid, company_id, user_id, kind, name, sender, recipients_count, item_count, awaited, left_out,
+		created_at, send_at, expire_at
 		FROM batches WHERE `+condition, args...)
 }
 
@@ -158,7 +167,8 @@ func (r *BatchRecord) LeaveOut(ctx context.Context, tx pgx.Tx, reasons map[strin
 		out[reason] += n
 		awaited -= n
 	}
-	tag, err := tx.Exec(ctx, `UPDATE batches SET awaited = $3, left_out = $4 WHERE id = $1 AND awaited = $2`, r.Key, r.Awaited, awaited, out)
+	tag, err := tx.Exec(ctx, `UPDATE batches SET awaited = $3, left_out = $4 WHERE id = $1 AND awaited = $2`, r.Key,
+		r.Awaited, awaited, out)
 	switch {
 	case err != nil:
 		return fmt.Errorf("leaving out recipients of a batch: %w", err)
@@ -186,7 +196,8 @@ func (s *Store) countBatches(ctx context.Context, found []BatchRecord) error {
 		r.Counts[status] = n
 		r.Cancelled += cancelled
 		return nil
-	}, `SELECT batch_id, status, count(*), count(*) FILTER (WHERE failure_reason = $2) FROM messages WHERE batch_id = ANY($1) GROUP BY 1, 2`,
+	}, `SELECT batch_id, status, count(*), count(*) FILTER (WHERE failure_reason = $2) FROM messages
+		WHERE batch_id = ANY($1) GROUP BY 1, 2`,
 		keys, ReasonCancelled)
 }
 

@@ -29,7 +29,8 @@ func TestFinishedBatches(t *testing.T) {
 	d := newTestStore(t)
 	batch := func(company int64, n, awaited int) (ulid.ULID, []int64) {
 		t.Helper()
-		b := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "ACME", Recipients: n, Segments: n, Awaited: awaited}
+		b := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "ACME", Recipients: n,
+			Segments: n, Awaited: awaited}
 		var list []*messages.Message
 		for range n {
 			list = append(list, d.compose(func(m *messages.Message) { m.CompanyID, m.Batch = company, b }))
@@ -56,7 +57,8 @@ func TestFinishedBatches(t *testing.T) {
 	d.exec(`UPDATE messages SET status = 2, failure_reason = $2 WHERE id = $1`, ids[0], messages.ReasonCancelled)
 	d.exec(`UPDATE messages SET status = 2, failure_reason = 'expired' WHERE id = $1`, ids[1])
 	got := d.finished(1, 2)
-	if len(got) != 1 || got[0].ULID != one || got[0].CompanyID != 1 || got[0].Recipients != 3 || got[0].Sent != 1 || got[0].Failed != 2 || got[0].Cancelled != 1 || got[0].Number <= others[0] {
+	if len(got) != 1 || got[0].ULID != one || got[0].CompanyID != 1 || got[0].Recipients != 3 || got[0].Sent != 1 ||
+		got[0].Failed != 2 || got[0].Cancelled != 1 || got[0].Number <= others[0] {
 		t.Errorf("%+v", got)
 	}
 	none("it was found", 1, 2)
@@ -90,11 +92,13 @@ func TestOutcomes(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(6)
 	d.exec(`UPDATE messages SET status = 1, sent_at = now() WHERE id = ANY($1)`, []int64{ids[0], ids[3]})
-	d.exec(`UPDATE messages SET status = 2, failed_at = now(), client_reference = 'r', cost_center = 'c' WHERE id = $1`, ids[4])
+	d.exec(`UPDATE messages SET status = 2, failed_at = now(), client_reference = 'r', cost_center = 'c' WHERE id = $1`,
+		ids[4])
 	d.exec(`UPDATE messages SET status = 1, sent_at = now() - interval '2 hours' WHERE id = $1`, ids[5])
 	d.exec(`UPDATE messages SET company_id = 99 WHERE id = $1`, ids[3])
 	var company int64
-	if err := d.pool.QueryRow(t.Context(), `SELECT company_id FROM messages WHERE id = $1`, ids[0]).Scan(&company); err != nil {
+	if err := d.pool.QueryRow(t.Context(), `SELECT company_id FROM messages WHERE id = $1`, ids[0]).Scan(
+		&company); err != nil {
 		t.Fatal(err)
 	}
 	var all []lookup.Outcome
@@ -109,7 +113,8 @@ func TestOutcomes(t *testing.T) {
 		}
 		all, last = append(all, page...), to
 	}
-	if len(all) != 2 || all[0].MessageID != ids[0] || all[0].Status != sms.Sent || all[1].MessageID != ids[4] || all[1].Status != sms.Failed || all[1].Reference != "r" || all[1].CostCenter != "c" || all[1].At.IsZero() {
+	if len(all) != 2 || all[0].MessageID != ids[0] || all[0].Status != sms.Sent || all[1].MessageID != ids[4] ||
+		all[1].Status != sms.Failed || all[1].Reference != "r" || all[1].CostCenter != "c" || all[1].At.IsZero() {
 		t.Errorf("%+v", all)
 	}
 }

@@ -62,7 +62,8 @@ func TestBodiesUntilFinal(t *testing.T) {
 	others := d.pending(2, func(m *messages.Message) { m.CompanyID = 2 })
 	d.over(mine[0], others[0])
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := d.Finish(ctx, tx, []messages.Final{{MessageID: mine[1], Status: sms.Failed, At: time.Now(), Reason: "UNDELIV"}}, messages.Rows{})
+		_, err := d.Finish(ctx, tx, []messages.Final{
+			{MessageID: mine[1], Status: sms.Failed, At: time.Now(), Reason: "UNDELIV"}}, messages.Rows{})
 		return err
 	})
 	same(t, "with a text", d.texts(), []int64{mine[2], mine[3], others[0], others[1]})

@@ -29,7 +29,8 @@ const listedMost = 1_000_000
 // that there may be others above the last one.
 func (s *Store) Waiting(ctx context.Context, q Queued, after int64) (ids []int64, more bool, err error) {
 	ids, err = postgres.All(ctx, s.pool, "listing the messages to cancel", pgx.RowTo[int64],
-		`SELECT message_id FROM (`+q.from("outbox")+` UNION ALL `+q.from("scheduled")+`) w WHERE message_id > $3 ORDER BY message_id LIMIT $4`,
+		`SELECT message_id FROM (`+q.from("outbox")+` UNION ALL `+q.from("scheduled")+
+			`) w WHERE message_id > $3 ORDER BY message_id LIMIT $4`,
 		q.of(), q.Company, after, listedMost)
 	return ids, len(ids) == listedMost, err
 }
@@ -40,7 +41,8 @@ func (q Queued) from(table string) string {
 	case q.Message != 0:
 		return `SELECT o.message_id FROM ` + table + ` o WHERE o.message_id = $1 AND o.company_id = $2`
 	case q.Batch != 0:
-		return `SELECT o.message_id FROM messages m JOIN ` + table + ` o ON o.message_id = m.id WHERE m.batch_id = $1 AND o.company_id = $2`
+		return `SELECT o.message_id FROM messages m JOIN ` + table +
+			` o ON o.message_id = m.id WHERE m.batch_id = $1 AND o.company_id = $2`
 	}
 	return `SELECT o.message_id FROM ` + table + ` o WHERE $1::bigint = 0 AND o.company_id = $2`
 }
@@ -66,13 +68,14 @@ func QueuedOf(ctx context.Context, db postgres.DB, id ulid.ULID) (q Queued, err 
 }
 
 // AwaitNoMore closes the selected batches to further recipients, after transactions that are adding some. It is a
-// transaction of its own: it locks no batch while the caller waits for a balance. Its commit proves that of an earlier call
-// ([postgres.Confirming]).
+// transaction of its own: it locks no batch while the caller waits for a balance. Its commit proves that of an earlier
+// call ([postgres.Confirming]).
 func (s *Store) AwaitNoMore(ctx context.Context, q Queued) error {
 	if q.Message != 0 {
 		return nil
 	}
-	if _, err := s.pool.Exec(ctx, `WITH closed AS (UPDATE batches SET awaited = 0 WHERE company_id = $2 AND awaited > 0 AND ($1::bigint = 0 OR id = $1))
+	if _, err := s.pool.Exec(ctx, `WITH closed AS (UPDATE batches SET awaited = 0 WHERE company_id = $2 AND awaited > 0
+		AND ($1::bigint = 0 OR id = $1))
 		SELECT `+postgres.Confirming, q.Batch, q.Company); err != nil {
 		return fmt.Errorf("closing batches: %w", err)
 	}
@@ -84,7 +87,8 @@ func (s *Store) AwaitNoMore(ctx context.Context, q Queued) error {
 // sees claims that were made and released in between.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
 	free, err := postgres.All(ctx, tx, "locking messages to cancel", pgx.RowTo[int64],
-		`SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = ANY($1) AND o.claimed_by IS NULL
+		`SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = ANY($1)
+			AND o.claimed_by IS NULL
 		ORDER BY o.message_id FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round`, ids)
 	if err != nil || len(free) == 0 {
 		return nil, err
@@ -104,10 +108,11 @@ func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, ids []int64) 
 		DELETE FROM scheduled s USING found WHERE s.message_id = found.message_id RETURNING s.message_id, now()`, ids)
 }
 
-// CancelledSandbox cancels a company's message to the sandbox, if its time has not come: from then on it counts as being
-// at a carrier.
+// CancelledSandbox cancels a company's message to the sandbox, if its time has not come: from then on it counts as
+// being at a carrier.
 func (s *Store) CancelledSandbox(ctx context.Context, tx pgx.Tx, q Queued) ([]Final, error) {
-	return postgres.All(ctx, tx, "cancelling a message of the sandbox", FailedFor(ReasonCancelled), `UPDATE sandbox s SET settled = true FROM messages m
+	return postgres.All(ctx, tx, "cancelling a message of the sandbox", FailedFor(ReasonCancelled),
+		`UPDATE sandbox s SET settled = true FROM messages m
 		WHERE s.message_id = $1 AND m.id = s.message_id AND m.company_id = $2 AND m.send_at > now() AND NOT s.settled
 		RETURNING s.message_id, now()`, q.Message, q.Company)
 }

@@ -24,7 +24,8 @@ func (s *Store) Expiring(ctx context.Context, tx pgx.Tx, validity time.Duration,
 	var from int64
 	b := &pgx.Batch{}
 	b.Queue(`INSERT INTO sweeps (name, up_to) VALUES ($1, 0) ON CONFLICT DO NOTHING`, expiringSweep)
-	b.Queue(`SELECT up_to FROM sweeps WHERE name = $1 FOR UPDATE`, expiringSweep).QueryRow(func(row pgx.Row) error { return row.Scan(&from) })
+	b.Queue(`SELECT up_to FROM sweeps WHERE name = $1 FOR UPDATE`, expiringSweep).QueryRow(
+		func(row pgx.Row) error { return row.Scan(&from) })
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return false, fmt.Errorf("locking the sweep of expired messages: %w", err)
 	}
@@ -35,12 +36,14 @@ func (s *Store) Expiring(ctx context.Context, tx pgx.Tx, validity time.Duration,
 			WHERE id > $1 AND (SELECT created_at < now() - $2::interval FROM messages WHERE id > $1 ORDER BY id LIMIT 1)
 			ORDER BY id LIMIT $3
 		), m AS MATERIALIZED (
-			SELECT * FROM next WHERE id < coalesce((SELECT min(id) FROM next WHERE created_at >= now() - $2::interval), 9223372036854775807)
+			SELECT * FROM next WHERE id < coalesce((SELECT min(id) FROM next WHERE created_at >= now() - $2::interval),
+				9223372036854775807)
 		), swept AS (
 			UPDATE sweeps SET up_to = (SELECT max(id) FROM m) WHERE name = $4 AND EXISTS (SELECT FROM m)
 		), noted AS (
 			INSERT INTO deadlines (message_id, expires_at, look_at)
-			SELECT id, `+Expiry("$2")+`, `+Expiry("$2")+` FROM m WHERE status = 0 AND carrier <> $5 ORDER BY id ON CONFLICT DO NOTHING
+			SELECT id, `+Expiry("$2")+`, `+Expiry("$2")+` FROM m WHERE status = 0 AND carrier <> $5 ORDER BY id
+				ON CONFLICT DO NOTHING
 		)
 		SELECT count(*) < $3 FROM m`, from, validity, limit, expiringSweep, sms.SandboxCarrier).Scan(&done); err != nil {
 		return false, fmt.Errorf("sweeping expired messages: %w", err)
@@ -58,7 +61,8 @@ type ReceiptTimeouts struct {
 // Overdue checks up to limit messages whose time to be looked at has come and about which this process decides, and
 // returns those still pending although their carrier's timeout has passed since their validity, with their carriers. It
 // looks again after a minute at those that still wait: their expiry is another task's. done means that no more are due.
-func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, timeouts ReceiptTimeouts, limit int) (overdue map[int64]string, done bool, err error) {
+func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, timeouts ReceiptTimeouts, limit int) (overdue map[int64]string,
+	done bool, err error) {
 	own, after := make([]string, 0, len(timeouts.Own)), make([]time.Duration, 0, len(timeouts.Own))
 	for carrier, timeout := range timeouts.Own {
 		own, after = append(own, carrier), append(after, timeout)
@@ -81,7 +85,8 @@ func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, timeouts ReceiptTimeouts
 			ORDER BY d.look_at LIMIT $1 FOR UPDATE OF d SKIP LOCKED
 		), looked AS MATERIALIZED (
 			SELECT d.message_id, d.pending, d.carrier, CASE
-				WHEN EXISTS (SELECT FROM outbox o WHERE o.message_id = d.message_id AND (o.claimed_by IS NULL OR o.expires_at > now()))
+				WHEN EXISTS (SELECT FROM outbox o WHERE o.message_id = d.message_id AND (o.claimed_by IS NULL
+				OR o.expires_at > now()))
 					OR EXISTS (SELECT FROM scheduled s WHERE s.message_id = d.message_id) THEN now() + interval '1 minute'
 				ELSE d.expires_at + coalesce(t.after, $5::interval) END AS at
 			FROM due d LEFT JOIN unnest($2::text[], $4::interval[]) t(carrier, after) ON t.carrier = d.carrier

@@ -46,7 +46,8 @@ func TestExpiring(t *testing.T) {
 	if !d.sweep(time.Hour, 3) || !slices.Equal(deadlines(), ids[3:5]) {
 		t.Errorf("after the second step: %v", deadlines())
 	}
-	if n := d.count(`SELECT count(*) FROM deadlines d JOIN messages m ON m.id = d.message_id AND d.expires_at = m.created_at + interval '1 hour'`); n != 2 {
+	if n := d.count(`SELECT count(*) FROM deadlines d JOIN messages m ON m.id = d.message_id
+		AND d.expires_at = m.created_at + interval '1 hour'`); n != 2 {
 		t.Errorf("%d expire an hour after their acceptance", n)
 	}
 	d.exec(`DELETE FROM deadlines`)
@@ -63,12 +64,13 @@ func TestExpiring(t *testing.T) {
 	}
 }
 
-// TestOverdue: a process decides the overdue messages of its carriers, with their timeouts, and of carriers that no process
-// has. A message that waits is looked at again.
+// TestOverdue: a process decides the overdue messages of its carriers, with their timeouts, and of carriers that no
+// process has. A message that waits is looked at again.
 func TestOverdue(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(6)
-	d.exec(`UPDATE messages SET created_at = now() - interval '2 hours', carrier = CASE id WHEN $1 THEN 'leo' WHEN $2 THEN 'onatel' WHEN $3 THEN 'smart' ELSE carrier END`,
+	d.exec(`UPDATE messages SET created_at = now() - interval '2 hours', carrier = CASE id WHEN $1 THEN 'leo' WHEN $2
+		THEN 'onatel' WHEN $3 THEN 'smart' ELSE carrier END`,
 		ids[1], ids[2], ids[3])
 	d.exec(`DELETE FROM outbox WHERE message_id <> $1`, ids[4]) // carriers have the others
 	d.sweep(time.Hour, 100)
@@ -77,7 +79,8 @@ func TestOverdue(t *testing.T) {
 		t.Helper()
 		var got map[int64]string
 		d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
-			times := messages.ReceiptTimeouts{Own: map[string]time.Duration{carrier: time.Minute, "leo": 2 * time.Hour}, Served: append(served, carrier, "leo"), Otherwise: time.Minute}
+			times := messages.ReceiptTimeouts{Own: map[string]time.Duration{carrier: time.Minute, "leo": 2 * time.Hour},
+				Served: append(served, carrier, "leo"), Otherwise: time.Minute}
 			got, _, err = d.Overdue(ctx, tx, times, 100)
 			return err
 		})
@@ -89,7 +92,8 @@ func TestOverdue(t *testing.T) {
 	if got, want := overdue("onatel"), map[int64]string{ids[3]: "smart"}; !maps.Equal(got, want) {
 		t.Errorf("and of carriers that no process has: %v, want %v", got, want)
 	}
-	same(t, "still to be looked at", column[int64](d, `SELECT message_id FROM deadlines ORDER BY 1`), []int64{ids[1], ids[2], ids[4]})
+	same(t, "still to be looked at", column[int64](d, `SELECT message_id FROM deadlines ORDER BY 1`),
+		[]int64{ids[1], ids[2], ids[4]})
 	d.exec(`UPDATE outbox SET expires_at = now(), claimed_by = 1`) // in flight beyond its validity
 	d.exec(`UPDATE deadlines SET look_at = now()`)
 	if got, want := overdue("onatel"), map[int64]string{ids[4]: carrier}; !maps.Equal(got, want) {

@@ -36,17 +36,18 @@ func (d *testStore) releaseHeld() {
 	}
 }
 
-// TestClaimHoldsUnapproved: a claim does not get a message whose company or sender is not approved at that moment, scheduled ones
-// included. Test messages and the gateway's own need no approval.
+// TestClaimHoldsUnapproved: a claim does not get a message whose company or sender is not approved at that moment,
+// scheduled ones included. Test messages and the gateway's own need no approval.
 func TestClaimHoldsUnapproved(t *testing.T) {
 	const name, other = "DEMO", "NEWS"
 	for what, c := range map[string]struct {
 		change string
 		want   []int // the indexes of the claimed ones
 	}{
-		"all approved":              {`SELECT 1`, []int{0, 1, 2, 3, 4, 5}},
-		"the company lost it":       {`UPDATE companies SET approved = false WHERE id = 1`, []int{3, 4, 5}},
-		"the sender lost it":        {`UPDATE senders SET approved = false WHERE company_id = 1 AND name = 'DEMO'`, []int{1, 3, 4, 5}},
+		"all approved":        {`SELECT 1`, []int{0, 1, 2, 3, 4, 5}},
+		"the company lost it": {`UPDATE companies SET approved = false WHERE id = 1`, []int{3, 4, 5}},
+		"the sender lost it": {`UPDATE senders SET approved = false WHERE company_id = 1 AND name = 'DEMO'`,
+			[]int{1, 3, 4, 5}},
 		"the sender is deleted":     {`DELETE FROM senders WHERE company_id = 1 AND name = 'DEMO'`, []int{1, 3, 4, 5}},
 		"the other company lost it": {`UPDATE companies SET approved = false WHERE id = 2`, []int{0, 1, 2, 4, 5}},
 	} {
@@ -56,7 +57,8 @@ func TestClaimHoldsUnapproved(t *testing.T) {
 			of := func(company int64, sender string, test bool) func(*messages.Message) {
 				return func(m *messages.Message) { m.CompanyID, m.Sender, m.Test = company, sender, test }
 			}
-			ids := d.insert(d.compose(of(1, name, false)), d.compose(of(1, other, false)), d.compose(of(1, name, false), later(time.Now().Add(-time.Second))),
+			ids := d.insert(d.compose(of(1, name, false)), d.compose(of(1, other, false)),
+				d.compose(of(1, name, false), later(time.Now().Add(-time.Second))),
 				d.compose(of(2, name, false)), d.compose(of(1, "INTUMWATEST", true)), d.compose(of(0, "INTUMWA", false)))
 			d.exec(c.change)
 			d.release(0, 10)
@@ -66,13 +68,15 @@ func TestClaimHoldsUnapproved(t *testing.T) {
 			}
 			same(t, "carried", idsOf(d.claim(7, ids...)), want)
 			same(t, "carried at the second try", idsOf(d.claim(7, ids...)), nil)
-			if n := d.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 year' AND claimed_by IS NULL AND pushed_at IS NULL AND attempts = 0`); n != len(ids)-len(want) {
+			if n := d.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 year' AND claimed_by IS NULL
+				AND pushed_at IS NULL AND attempts = 0`); n != len(ids)-len(want) {
 				t.Errorf("%d are held, want %d", n, len(ids)-len(want))
 			}
 			d.releaseHeld()
 			same(t, "carried while nothing has changed", idsOf(d.claim(7, ids...)), nil)
 
-			d.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, 'DEMO', true) ON CONFLICT (company_id, name) DO UPDATE SET approved = true`)
+			d.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, 'DEMO', true)
+				ON CONFLICT (company_id, name) DO UPDATE SET approved = true`)
 			d.exec(`UPDATE companies SET approved = true`)
 			d.releaseHeld()
 			if n := d.count(`SELECT count(*) FROM holds`); n != 0 {
@@ -101,7 +105,8 @@ func newHoldStore(t *testing.T) *holdStore {
 	open := func(change ...string) *pgxpool.Pool {
 		t.Helper()
 		change = append(change, "lock_timeout=60000", "idle_in_transaction_session_timeout=60000") // for a slow machine
-		pool, err := postgres.Open(t.Context(), url+joined(url, change), postgres.Options{BatchUpdates: true, StatementTimeout: time.Minute})
+		pool, err := postgres.Open(t.Context(), url+joined(url, change),
+			postgres.Options{BatchUpdates: true, StatementTimeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +186,8 @@ func TestHoldsInAnyOrder(t *testing.T) {
 					ok(err)
 					releasing = nil
 				case <-time.After(2 * time.Millisecond):
-					if d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
+					if d.count(
+						`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
 						return true
 					}
 				}
@@ -194,12 +200,14 @@ func TestHoldsInAnyOrder(t *testing.T) {
 			func() { commit(0) },
 			func() {
 				if releasing == nil { // else it might wait for it
-					begin(1, rapid.SampledFrom(claims).Draw(rt, "claim"), 7, false, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
+					begin(1, rapid.SampledFrom(claims).Draw(rt, "claim"), 7, false, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")],
+						carrier)
 				}
 			},
 			func() { commit(1) },
 			func() {
-				d.exec(`UPDATE outbox SET claimed_by = NULL WHERE message_id IN (SELECT message_id FROM outbox WHERE claimed_by = 7 FOR UPDATE SKIP LOCKED)`)
+				d.exec(`UPDATE outbox SET claimed_by = NULL WHERE message_id IN (SELECT message_id FROM outbox WHERE claimed_by = 7
+					FOR UPDATE SKIP LOCKED)`)
 			},
 			func() { d.release(0, 10) },
 			func() {
@@ -225,7 +233,8 @@ func TestHoldsInAnyOrder(t *testing.T) {
 		d.exec(`UPDATE outbox SET claimed_by = NULL`)
 		d.releaseHeld()
 		want := 0
-		if d.count(`SELECT count(*) FROM senders s JOIN companies c ON c.id = s.company_id WHERE c.id = 1 AND c.approved AND s.approved`) == 1 {
+		if d.count(`SELECT count(*) FROM senders s JOIN companies c ON c.id = s.company_id WHERE c.id = 1 AND c.approved
+			AND s.approved`) == 1 {
 			want = len(ids)
 		}
 		if got := len(d.claim(7, ids...)); got != want || d.held() != len(ids)-want {

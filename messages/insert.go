@@ -56,7 +56,8 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	}
 	// The ids are drawn first, so that messages and outbox need no join, which would cost the square of n: the planner
 	// is kept to nested loops.
-	args := []any{ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests, carriers, lanes, validity}
+	args := []any{ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests,
+		carriers, lanes, validity}
 	statement := insertPlain
 	if more := moreOf(messages); more != nil {
 		statement, args = insertMore, append(args, more...)
@@ -72,7 +73,8 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 
 // rare reports whether it has a column that most messages lack.
 func (m *Message) rare() bool {
-	return m.Reference != "" || m.CostCenter != "" || m.Channel != API || m.timed() || m.Sandboxed() || m.Origin != nil || m.Secret != nil
+	return m.Reference != "" || m.CostCenter != "" || m.Channel != API || m.timed() || m.Sandboxed() || m.Origin != nil ||
+		m.Secret != nil
 }
 
 // moreOf returns the columns that most messages lack; nil when none of them has any.
@@ -115,7 +117,8 @@ func moreOf(messages []*Message) []any {
 			}
 		}
 	}
-	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts, channels, costCenters, secrets, echoes}
+	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes,
+		parts, channels, costCenters, secrets, echoes}
 }
 
 // partNumber is a part as the table has it.
@@ -147,11 +150,15 @@ func insertStatement(more bool) string {
 	var arrays, columns, values, statements string
 	expires, now := `now() + make_interval(secs => validity)`, ``
 	if more {
-		arrays = `, unnest($15::text[]) AS reference, unnest($16::timestamptz[]) AS send_at, unnest($17::timestamptz[]) AS expire_at,
-			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate, unnest($21::text[]) AS fate_reason,
-			unnest($22::bigint[]) AS smpp_key, unnest($23::bigint[]) AS smpp_bind, unnest($24::smallint[]) AS registered, unnest($25::boolean[]) AS urgent,
+		arrays = `, unnest($15::text[]) AS reference, unnest($16::timestamptz[]) AS send_at,
+			unnest($17::timestamptz[]) AS expire_at,
+			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate,
+			unnest($21::text[]) AS fate_reason,
+			unnest($22::bigint[]) AS smpp_key, unnest($23::bigint[]) AS smpp_bind, unnest($24::smallint[]) AS registered,
+			unnest($25::boolean[]) AS urgent,
 			unnest($26::smallint[]) AS message_class, unnest($27::bigint[]) AS part,
-			unnest($28::smallint[]) AS channel, unnest($29::text[]) AS cost_center, unnest($30::bytea[]) AS secret, unnest($31::bytea[]) AS echo`
+			unnest($28::smallint[]) AS channel, unnest($29::text[]) AS cost_center, unnest($30::bytea[]) AS secret,
+			unnest($31::bytea[]) AS echo`
 		const origin = `, smpp_key, smpp_bind, registered, urgent, message_class, part, channel, cost_center, secret, echo`
 		columns, values = `, client_reference, send_at, expire_at`+origin, `, reference, send_at, expire_at`+origin
 		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
@@ -161,22 +168,28 @@ func insertStatement(more bool) string {
 			SELECT id, company, carrier, lane, send_at, ` + expires + ` FROM input WHERE later AND fate_after IS NULL
 		), fate AS (
 			INSERT INTO sandbox (message_id, user_id, due_at, status, reason)
-			SELECT id, usr, greatest(now(), send_at) + make_interval(secs => fate_after), fate, fate_reason FROM input WHERE fate_after IS NOT NULL
+			SELECT id, usr, greatest(now(), send_at) + make_interval(secs => fate_after), fate, fate_reason FROM input
+				WHERE fate_after IS NOT NULL
 		), deadline AS (
 			INSERT INTO deadlines (message_id, expires_at, look_at)
-			SELECT id, ` + expires + `, ` + expires + ` FROM input WHERE (send_at IS NOT NULL OR expire_at IS NOT NULL) AND fate_after IS NULL
+			SELECT id, ` + expires + `, ` + expires + ` FROM input WHERE (send_at IS NOT NULL OR expire_at IS NOT NULL)
+				AND fate_after IS NULL
 		)`
 	}
 	return `
 		WITH input AS MATERIALIZED (
-			SELECT nextval('messages_id_seq') AS id, u.* FROM (SELECT unnest($1::uuid[]) AS ulid, unnest($2::bigint[]) AS company, unnest($3::bigint[]) AS usr,
-				unnest($4::bigint[]) AS batch, unnest($5::text[]) AS number, unnest($6::text[]) AS sender, unnest($7::text[]) AS body,
-				unnest($8::smallint[]) AS encoding, unnest($9::smallint[]) AS segments, unnest($10::smallint[]) AS concat, unnest($11::boolean[]) AS test,
+			SELECT nextval('messages_id_seq') AS id, u.* FROM (SELECT unnest($1::uuid[]) AS ulid,
+				unnest($2::bigint[]) AS company, unnest($3::bigint[]) AS usr,
+				unnest($4::bigint[]) AS batch, unnest($5::text[]) AS number, unnest($6::text[]) AS sender,
+				unnest($7::text[]) AS body,
+				unnest($8::smallint[]) AS encoding, unnest($9::smallint[]) AS segments, unnest($10::smallint[]) AS concat,
+				unnest($11::boolean[]) AS test,
 				unnest($12::text[]) AS carrier, unnest($13::smallint[]) AS lane, unnest($14::float8[]) AS validity` + arrays + `) u
 		), message AS (
 			INSERT INTO messages (id, ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, concat_ref, test, carrier` + columns + `)
 			OVERRIDING SYSTEM VALUE
-			SELECT id, ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier` + values + ` FROM input
+			SELECT id, ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier` + values +
+		` FROM input
 		), waiting AS (
 			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
 			SELECT id, company, carrier, lane, ` + expires + ` FROM input` + now + `
@@ -209,21 +222,22 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) ([]*int16, 
 	}
 	var p pair
 	var last int
-	return refs, postgres.Each(ctx, tx, "taking concatenation references", []any{&p.sender, &p.number, &last}, func() error {
-		for n, i := range of[p] {
-			ref := int16(uint8(last - len(of[p]) + 1 + n))
-			refs[i] = &ref
-		}
-		return nil
-	}, `
+	return refs, postgres.Each(ctx, tx, "taking concatenation references", []any{&p.sender, &p.number, &last},
+		func() error {
+			for n, i := range of[p] {
+				ref := int16(uint8(last - len(of[p]) + 1 + n))
+				refs[i] = &ref
+			}
+			return nil
+		}, `
 		INSERT INTO concat_refs AS c (sender, phone_number, last)
 		SELECT s, p, n % 256 FROM unnest($1::text[], $2::text[], $3::int[]) u(s, p, n)
 		ON CONFLICT (sender, phone_number) DO UPDATE SET last = (c.last + excluded.last) % 256, used_at = now()
 		RETURNING sender, phone_number, last`, senders, numbers, counts)
 }
 
-// Known returns which of the ULIDs are recorded, as a message or as a batch, with the message's id (0: it is a batch). Use
-// it after a COMMIT without an answer: what it returns can be told, because a failover cannot take it back
+// Known returns which of the ULIDs are recorded, as a message or as a batch, with the message's id (0: it is a batch).
+// Use it after a COMMIT without an answer: what it returns can be told, because a failover cannot take it back
 // ([postgres.Confirmed]). It waits until the database commits.
 func (s *Store) Known(ctx context.Context, ulids []ulid.ULID) (map[ulid.ULID]int64, error) {
 	args := make([][16]byte, len(ulids))
@@ -235,8 +249,10 @@ func (s *Store) Known(ctx context.Context, ulids []ulid.ULID) (map[ulid.ULID]int
 	var id int64
 	err := postgres.Confirmed(ctx, s.pool, func(tx pgx.Tx) error {
 		known = make(map[ulid.ULID]int64, len(ulids))
-		return postgres.Each(ctx, tx, "looking up ULIDs", []any{&name, &id}, func() error { known[name.Bytes] = id; return nil },
-			`SELECT ulid, id FROM messages WHERE ulid = ANY($1) UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`, args)
+		return postgres.Each(ctx, tx, "looking up ULIDs", []any{&name, &id},
+			func() error { known[name.Bytes] = id; return nil },
+			`SELECT ulid, id FROM messages WHERE ulid = ANY($1) UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`,
+			args)
 	})
 	return known, err
 }
@@ -254,7 +270,8 @@ const (
 // one.
 func SkipIDs(ctx context.Context, tx pgx.Tx, ahead int64) (last, next int64, err error) {
 	var since float64 // seconds
-	err = tx.QueryRow(ctx, `SELECT last_value, coalesce((SELECT extract(epoch FROM clock_timestamp() - created_at)::float8 FROM messages ORDER BY id DESC LIMIT 1), 0)
+	err = tx.QueryRow(ctx, `SELECT last_value, coalesce((SELECT extract(epoch FROM clock_timestamp() - created_at)::float8
+		FROM messages ORDER BY id DESC LIMIT 1), 0)
 		FROM messages_id_seq`).Scan(&last, &since)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the last message's id: %w", err)

@@ -21,8 +21,10 @@ import (
 // and lane.
 func TestInsert(t *testing.T) {
 	d := newHotStore(t)
-	bulk := &messages.Batch{ULID: ulid.Make(), CompanyID: 2, UserID: 3, Kind: "bulk", Sender: "SHOP", Recipients: 2, Segments: 3}
-	template := &messages.Batch{ULID: ulid.Make(), CompanyID: 4, UserID: 5, Kind: "template", Sender: "BANK", Recipients: 1, Segments: 1}
+	bulk := &messages.Batch{ULID: ulid.Make(), CompanyID: 2, UserID: 3, Kind: "bulk", Sender: "SHOP", Recipients: 2,
+		Segments: 3}
+	template := &messages.Batch{ULID: ulid.Make(), CompanyID: 4, UserID: 5, Kind: "template", Sender: "BANK",
+		Recipients: 1, Segments: 1}
 	inBatch := func(b *messages.Batch) func(*messages.Message) {
 		return func(m *messages.Message) {
 			m.Batch, m.CompanyID, m.UserID, m.Sender = b, b.CompanyID, b.UserID, b.Sender
@@ -32,7 +34,10 @@ func TestInsert(t *testing.T) {
 		d.compose(),
 		d.compose(inBatch(bulk), segments(2)),
 		d.compose(inBatch(bulk)),
-		d.compose(inBatch(template), func(m *messages.Message) { m.Carrier, m.Encoding, m.Body = "onatel", sms.UCS2, "Muraho 🌍" }),
+		d.compose(inBatch(template), func(m *messages.Message) {
+			m.Carrier, m.Encoding, m.Body = "onatel", sms.UCS2,
+				"Muraho 🌍"
+		}),
 		d.compose(func(m *messages.Message) { m.Test = true }),
 	}
 	ids := d.insert(list...)
@@ -44,7 +49,8 @@ func TestInsert(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := lookup.Record{ID: ids[i], ULID: m.ULID, CompanyID: m.CompanyID, Number: m.Number, Sender: m.Sender, Body: m.Body,
+		want := lookup.Record{ID: ids[i], ULID: m.ULID, CompanyID: m.CompanyID, Number: m.Number, Sender: m.Sender,
+			Body:     m.Body,
 			Encoding: m.Encoding, Segments: m.Segments, Test: m.Test, Carrier: m.Carrier, CreatedAt: r.CreatedAt}
 		if m.Batch != nil {
 			want.BatchULID = &m.Batch.ULID
@@ -60,7 +66,8 @@ func TestInsert(t *testing.T) {
 		if m.Batch != nil {
 			lane = 1
 		}
-		if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND company_id = $2 AND carrier = $3 AND lane = $4 AND attempts = 0
+		if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND company_id = $2 AND carrier = $3 AND lane = $4
+			AND attempts = 0
 			AND claimed_by IS NULL AND due_at <= now() AND pushed_at IS NOT NULL AND expires_at - due_at = interval '1 hour'`,
 			ids[i], m.CompanyID, m.Carrier, lane); n != 1 {
 			t.Errorf("message %d is not in the outbox as it should be", i)
@@ -68,7 +75,8 @@ func TestInsert(t *testing.T) {
 	}
 	for _, b := range []*messages.Batch{bulk, template} {
 		r, err := d.BatchByULID(t.Context(), sms.CompanyID(b.CompanyID), b.ULID)
-		if err != nil || r.Kind != b.Kind || r.Sender != b.Sender || r.UserID != b.UserID || r.Recipients != b.Recipients || r.Segments != b.Segments ||
+		if err != nil || r.Kind != b.Kind || r.Sender != b.Sender || r.UserID != b.UserID || r.Recipients != b.Recipients ||
+			r.Segments != b.Segments ||
 			r.Counts[sms.Pending] != b.Recipients {
 			t.Errorf("batch %s: %+v, %v", b.Kind, r, err)
 		}
@@ -116,12 +124,14 @@ func TestInsertTwice(t *testing.T) {
 
 func TestKnown(t *testing.T) {
 	d := newTestStore(t)
-	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "SHOP", Recipients: 1, Segments: 1}
+	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "SHOP", Recipients: 1,
+		Segments: 1}
 	single, batched := d.compose(), d.compose(func(m *messages.Message) { m.Batch = b })
 	ids := d.insert(single, batched)
 	stranger := ulid.Make()
 	known, err := d.Known(t.Context(), []ulid.ULID{single.ULID, b.ULID, batched.ULID, stranger})
-	if want := map[ulid.ULID]int64{single.ULID: ids[0], batched.ULID: ids[1], b.ULID: 0}; err != nil || !maps.Equal(known, want) {
+	if want := map[ulid.ULID]int64{single.ULID: ids[0], batched.ULID: ids[1], b.ULID: 0}; err != nil ||
+		!maps.Equal(known, want) {
 		t.Errorf("%v, not %v; %v", known, want, err)
 	}
 }
@@ -129,7 +139,8 @@ func TestKnown(t *testing.T) {
 // references returns the concatenation references of a pair, in the order of the messages.
 func (d *testStore) references(sender string, number sms.Number) []int {
 	d.Helper()
-	return column[int](d, `SELECT coalesce(concat_ref, -1) FROM messages WHERE sender = $1 AND phone_number = $2 AND segments > 1 ORDER BY id`, sender, string(number))
+	return column[int](d, `SELECT coalesce(concat_ref, -1) FROM messages WHERE sender = $1 AND phone_number = $2
+		AND segments > 1 ORDER BY id`, sender, string(number))
 }
 
 // distinct fails the test if a reference is repeated within 256.
@@ -170,7 +181,8 @@ func TestConcatReferences(t *testing.T) {
 		t.Errorf("%d short messages have a reference", n)
 	}
 	// Each pair has its own count.
-	d.insert(d.compose(to("+25779000002"), segments(2)), d.compose(to(number), segments(2), func(m *messages.Message) { m.Sender = "SHOP" }))
+	d.insert(d.compose(to("+25779000002"), segments(2)),
+		d.compose(to(number), segments(2), func(m *messages.Message) { m.Sender = "SHOP" }))
 	if n := d.count(`SELECT count(*) FROM concat_refs WHERE last = 1`); n != 2 {
 		t.Errorf("%d pairs at their first reference, want 2", n)
 	}
@@ -187,8 +199,9 @@ func TestConcatReferencesConcurrently(t *testing.T) {
 			for range rounds {
 				var list []*messages.Message
 				for i := range 2 * pairs {
-					list = append(list, &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Sender: "DEMO", Body: "long", Segments: 2,
-						Number: sms.Number(fmt.Sprintf("+2577900000%d", (i*(1+w%2)+w)%pairs)), Carrier: carrier})
+					list = append(list, &messages.Message{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Sender: "DEMO", Body: "long",
+						Segments: 2,
+						Number:   sms.Number(fmt.Sprintf("+2577900000%d", (i*(1+w%2)+w)%pairs)), Carrier: carrier})
 				}
 				if err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
 					_, err := d.Insert(context.WithoutCancel(t.Context()), tx, list)

@@ -17,7 +17,8 @@ import (
 // TestTenancy: another company's message or batch is not found.
 func TestTenancy(t *testing.T) {
 	d := newTestStore(t)
-	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1,
+		Segments: 1}
 	m := d.compose(func(m *messages.Message) { m.Batch = b })
 	id := d.insert(m)[0]
 	for company, found := range map[sms.CompanyID]bool{1: true, 2: false, 0: false, -1: false} {
@@ -48,7 +49,8 @@ func TestTenancy(t *testing.T) {
 	if _, err := d.BatchByULID(t.Context(), 2, b.ULID); !errors.Is(err, messages.ErrNotFound) {
 		t.Errorf("another's batch: %v", err)
 	}
-	if page, next, err := d.List(t.Context(), 2, lookup.Filter{Batch: &b.ULID}, 0, 10); err != nil || next != 0 || len(page) != 0 {
+	if page, next, err := d.List(t.Context(), 2, lookup.Filter{Batch: &b.ULID}, 0, 10); err != nil || next != 0 ||
+		len(page) != 0 {
 		t.Errorf("another's batch has %v, %d, %v", page, next, err)
 	}
 	if page, _, err := d.List(t.Context(), 2, lookup.Filter{}, 0, 10); err != nil || len(page) != 0 {
@@ -63,8 +65,10 @@ func TestByCarrierID(t *testing.T) {
 	ids := d.pending(2, segments(1))
 	d.claim(1, ids...)
 	d.settle([]receipts.Segment{accepted(ids[0], "00FF"), accepted(ids[1], "")})
-	for id, found := range map[string]bool{"00FF": true, "ff": true, " 255": true, "FE": false, "": false, "!1": false, "!": false} {
-		if got, err := d.ByCarrierID(t.Context(), 1, id); err != nil || (len(got) == 1 && got[0].ID == ids[0]) != found || len(got) > 1 {
+	for id, found := range map[string]bool{"00FF": true, "ff": true, " 255": true, "FE": false, "": false, "!1": false,
+		"!": false} {
+		if got, err := d.ByCarrierID(t.Context(), 1, id); err != nil || (len(got) == 1 && got[0].ID == ids[0]) != found ||
+			len(got) > 1 {
 			t.Errorf("%q: %+v, %v", id, got, err)
 		}
 	}
@@ -85,15 +89,18 @@ func TestHistory(t *testing.T) {
 	d.claim(1, ids[0])
 	first := time.Now().Add(-time.Second).Truncate(time.Microsecond)
 	d.settle([]receipts.Segment{
-		accepted(ids[0], "B", segment(2, 2), at(first.Add(time.Millisecond))), accepted(ids[0], "A", segment(1, 2), at(first)),
+		accepted(ids[0], "B", segment(2, 2), at(first.Add(time.Millisecond))),
+		accepted(ids[0], "A", segment(1, 2), at(first)),
 	}, receipt("a", "DELIVRD"), receipt("b", "BUFFRED"))
 	histories, err := d.HistoriesOf(t.Context(), append(ids, 999))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := histories[ids[0]]
-	if len(h.Segments) != 2 || h.Segments[0].Segment != 1 || h.Segments[0].CarrierID != "A" || !h.Segments[0].SubmittedAt.Equal(first) ||
-		h.Segments[0].Receipt != "DELIVRD" || h.Segments[1].Receipt != "" || h.Segments[1].ReceiptAt != nil || h.Segments[1].Link != "lumitel-1" {
+	if len(h.Segments) != 2 || h.Segments[0].Segment != 1 || h.Segments[0].CarrierID != "A" ||
+		!h.Segments[0].SubmittedAt.Equal(first) ||
+		h.Segments[0].Receipt != "DELIVRD" || h.Segments[1].Receipt != "" || h.Segments[1].ReceiptAt != nil ||
+		h.Segments[1].Link != "lumitel-1" {
 		t.Errorf("segments %+v", h.Segments)
 	}
 	if len(h.Receipts) != 1 || h.Receipts[0].State != "BUFFRED" || h.Receipts[0].Outcome != receipts.Intermediate {
@@ -115,7 +122,8 @@ func TestTimeline(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	after := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	pointer := func(at time.Time) *time.Time { return &at }
-	r := lookup.Record{Segments: 2, Status: sms.Failed, FailureReason: "UNDELIV 027", CreatedAt: start, FailedAt: pointer(after(3))}
+	r := lookup.Record{Segments: 2, Status: sms.Failed, FailureReason: "UNDELIV 027", CreatedAt: start,
+		FailedAt: pointer(after(3))}
 	h := lookup.History{
 		Segments: []receipts.SegmentRecord{
 			{Segment: 1, Link: "l", SubmittedAt: after(1), Receipt: "UNDELIV", ReceiptAt: pointer(after(3))},
@@ -123,8 +131,9 @@ func TestTimeline(t *testing.T) {
 			{Segment: 2, Link: "l", SubmittedAt: after(2)},
 			{Segment: 2, Carrier: "leo", SubmittedAt: after(2)}, // unanswered
 		},
-		Second:   &lookup.SecondRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
-		Receipts: []receipts.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: receipts.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: receipts.Intermediate}},
+		Second: &lookup.SecondRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
+		Receipts: []receipts.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: receipts.Contradiction},
+			{At: after(2), State: "ENROUTE", Outcome: receipts.Intermediate}},
 	}
 	var got []string
 	for _, m := range lookup.Timeline(r, h) {
@@ -132,7 +141,8 @@ func TestTimeline(t *testing.T) {
 	}
 	want := []string{
 		"accepted ", "submitted segment 1 of 2 by l", "submitted segment 2 of 2 by l", "submitted segment 2 of 2 by l",
-		"unanswered segment 2 of 2: leo may have it", "receipt segment 2: DELIVRD", "receipt ENROUTE (intermediate)", "sent_on from a to b: UNDELIV", "receipt segment 1: UNDELIV", "receipt DELIVRD (contradiction)", "failed UNDELIV 027",
+		"unanswered segment 2 of 2: leo may have it", "receipt segment 2: DELIVRD", "receipt ENROUTE (intermediate)",
+		"sent_on from a to b: UNDELIV", "receipt segment 1: UNDELIV", "receipt DELIVRD (contradiction)", "failed UNDELIV 027",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("timeline\n%q, want\n%q", got, want)
@@ -142,8 +152,10 @@ func TestTimeline(t *testing.T) {
 // TestList: pages from the newest on, with every filter.
 func TestList(t *testing.T) {
 	d := newTestStore(t)
-	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 3, Segments: 3}
-	ids := slices.Concat(d.pending(4), d.pending(3, func(m *messages.Message) { m.Batch = b }), d.pending(1, to("+25761222333")))
+	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 3,
+		Segments: 3}
+	ids := slices.Concat(d.pending(4), d.pending(3, func(m *messages.Message) { m.Batch = b }),
+		d.pending(1, to("+25761222333")))
 	d.pending(2, func(m *messages.Message) { m.CompanyID = 2 })
 	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()})
 	d.exec(`UPDATE messages SET created_at = now() - (100 - id) * interval '1 hour'`)

@@ -48,7 +48,8 @@ type (
 )
 
 func storesOf(pool *pgxpool.Pool) stores {
-	return stores{messages.New(pool), outbox.New(pool), rerouting.New(pool), statistics.New(pool), retention.New(pool), lookup.New(pool), numberfilter.New(pool)}
+	return stores{messages.New(pool), outbox.New(pool), rerouting.New(pool), statistics.New(pool), retention.New(pool),
+		lookup.New(pool), numberfilter.New(pool)}
 }
 
 // testStore is the stores of a database of its own, with helpers.
@@ -207,12 +208,14 @@ func receipt(id, state string) receipts.Receipt {
 }
 
 // record writes segments, each with its message's number, and receipts.
-func (d *testStore) record(ctx context.Context, tx pgx.Tx, segments []receipts.Segment, reports ...receipts.Receipt) (receipts.Recorded, error) {
+func (d *testStore) record(ctx context.Context, tx pgx.Tx, segments []receipts.Segment, reports ...receipts.Receipt) (
+	receipts.Recorded, error) {
 	for i := range segments {
 		if segments[i].Number != "" {
 			continue
 		}
-		if err := tx.QueryRow(ctx, `SELECT phone_number FROM messages WHERE id = $1`, segments[i].MessageID).Scan(&segments[i].Number); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT phone_number FROM messages WHERE id = $1`, segments[i].MessageID).Scan(
+			&segments[i].Number); err != nil {
 			return receipts.Recorded{}, err
 		}
 	}
@@ -331,7 +334,8 @@ func statesOf(c *outbox.Claimed) (states []submission.State) {
 // status returns a message's status and reason.
 func (d *testStore) status(id int64) (status sms.Status, reason string) {
 	d.Helper()
-	err := d.pool.QueryRow(d.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`, id).Scan(&status, &reason)
+	err := d.pool.QueryRow(d.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`,
+		id).Scan(&status, &reason)
 	if err != nil {
 		d.Fatal(err)
 	}

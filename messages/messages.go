@@ -1,7 +1,7 @@
 // Package messages has each message's life. No other package changes a status.
 //
-// The folders below have the rest, each with a Store of its own: outbox (what waits), rerouting (moves between carriers),
-// lookup, statistics, retention. docs/layout.md says which of them writes what.
+// The folders below have the rest, each with a Store of its own: outbox (what waits), rerouting (moves between
+// carriers), lookup, statistics, retention. docs/layout.md says which of them writes what.
 //
 // A message starts as pending and ends, exactly once, as sent or failed (rule api 3). Until then it is in one of these
 // tables, or a carrier has all of it, or may have:
@@ -11,20 +11,20 @@
 //   - scheduled: its time has not come.
 //   - sandbox: it goes to a sandbox number; the row has its fate.
 //
-// Its segments' copies and receipts are in the package receipts, its request in batches. A row of deadlines says when to
-// look at a message again.
+// Its segments' copies and receipts are in the package receipts, its request in batches. A row of deadlines says when
+// to look at a message again.
 //
 // # Claims
 //
-// A dispatcher claims outbox rows (outbox.Store.Claim) before it writes a byte to a carrier, and every later change of such a row
-// names the claim. It does not affect a row that another dispatcher has taken over: a process that slept for minutes
-// does no harm.
+// A dispatcher claims outbox rows (outbox.Store.Claim) before it writes a byte to a carrier, and every later change of
+// such a row names the claim. It does not affect a row that another dispatcher has taken over: a process that slept for
+// minutes does no harm.
 //
 // # Crashes
 //
 // What a dead dispatcher had begun may or may not have reached its carrier: SMPP 3.4 cannot query it. Who frees its
-// claims records that (outbox.Store.Begun), then releases them (Free): nothing is lost, and at most a window of messages can arrive
-// twice.
+// claims records that (outbox.Store.Begun), then releases them (Free): nothing is lost, and at most a window of
+// messages can arrive twice.
 package messages
 
 import (

@@ -33,10 +33,12 @@ func TestPurgeNumbers(t *testing.T) {
 	ids := slices.Concat(long, d.pending(1, to(ann)), d.pending(1, to(ben)), d.pending(1, to(ann)))
 	d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, message_id, outcome)
 		VALUES ('lumitel', 'lumitel-1', 'k', 'k', '25779123412', 79123412, 'ENROUTE', '', $1, 'intermediate')`, ids[0])
-	d.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at) VALUES ($1, 1, 2, 79123412, 'lumitel', 'lumitel-1', 'k', now())`, ids[0])
+	d.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
+		VALUES ($1, 1, 2, 79123412, 'lumitel', 'lumitel-1', 'k', now())`, ids[0])
 	d.over(ids[0], ids[2], ids[3])
 	d.aged(life+time.Hour, ids[0], ids[1])
-	d.exec(`INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
+	d.exec(`INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+		carrier)
 		OVERRIDING SYSTEM VALUE VALUES (40000, gen_random_uuid(), 1, 1, '+25761999999', 'DEMO', 'x', 0, 1, false, 'lumitel')`)
 	d.exec(`UPDATE messages SET created_at = now() - interval '1 hour' WHERE created_at > now() - interval '1 hour'`)
 	if n := d.filter(); n != 2 {
@@ -55,15 +57,19 @@ func TestPurgeNumbers(t *testing.T) {
 	if n := d.purge(retention.PurgeNumbers); n != 1 {
 		t.Errorf("%d numbers left", n)
 	}
-	if got, want := d.numbers(ids...), []string{"+2577XXXXX12", string(ann), string(ben), string(ann)}; !slices.Equal(got, want) {
+	if got, want := d.numbers(ids...), []string{"+2577XXXXX12", string(ann), string(ben), string(ann)}; !slices.Equal(
+		got, want) {
 		t.Errorf("numbers %v, want %v", got, want)
 	}
 	found("after", ann, ids[3], ids[1])
 	found("another's", ben, ids[2])
-	if n := d.count(`SELECT count(*) FROM receipts WHERE number <> '' OR handset IS NOT NULL`) + d.count(`SELECT count(*) FROM segments WHERE handset IS NOT NULL`) + d.count(`SELECT count(*) FROM concat_refs`); n != 0 {
+	if n := d.count(`SELECT count(*) FROM receipts WHERE number <> '' OR handset IS NOT NULL`) +
+		d.count(`SELECT count(*) FROM segments WHERE handset IS NOT NULL`) +
+		d.count(`SELECT count(*) FROM concat_refs`); n != 0 {
 		t.Errorf("%d rows name the number", n)
 	}
-	if r, err := d.ByID(t.Context(), 1, ids[0]); err != nil || r.Body != "Hello" || !r.Number.IsObscured() || r.Status != sms.Sent {
+	if r, err := d.ByID(t.Context(), 1, ids[0]); err != nil || r.Body != "Hello" || !r.Number.IsObscured() ||
+		r.Status != sms.Sent {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if claimed := d.claim(1, ids[1]); len(claimed) != 1 || claimed[0].Number != ann {
@@ -96,7 +102,8 @@ func TestPurgeNumbers(t *testing.T) {
 func TestErase(t *testing.T) {
 	d := newHotStore(t)
 	const ann = sms.Number("+25779123412")
-	ids := slices.Concat(d.pending(2, to(ann), func(m *messages.Message) { m.Reference = "order 17" }), d.pending(2, to(ann), func(m *messages.Message) { m.CompanyID = 2 }), d.pending(1))
+	ids := slices.Concat(d.pending(2, to(ann), func(m *messages.Message) { m.Reference = "order 17" }),
+		d.pending(2, to(ann), func(m *messages.Message) { m.CompanyID = 2 }), d.pending(1))
 	d.over(ids[0], ids[1], ids[2], ids[4])
 	claimed := d.claim(1, ids[3])
 	erase := func(needed ...int64) (done retention.Erased) {
@@ -117,7 +124,8 @@ func TestErase(t *testing.T) {
 	if done := erase(ids[1]); done.Messages != 2 || done.Pending != 3 { // one of the three is to another number
 		t.Errorf("%+v", done)
 	}
-	if got, want := d.numbers(ids[:4]...), []string{"+2577XXXXX12", string(ann), "+2577XXXXX12", string(ann)}; !slices.Equal(got, want) {
+	if got, want := d.numbers(ids[:4]...), []string{"+2577XXXXX12", string(ann), "+2577XXXXX12",
+		string(ann)}; !slices.Equal(got, want) {
 		t.Errorf("numbers %v, want %v", got, want)
 	}
 	same(t, "with a text", d.texts(), []int64{ids[1], ids[3], ids[4]})
@@ -141,7 +149,9 @@ func TestErase(t *testing.T) {
 		t.Errorf("once it is final: %+v", done)
 	}
 	if failed := errors.New("not now"); true {
-		if _, err := d.Erase(t.Context(), ann, ids, func(pgx.Tx, []retention.Ref) ([]int64, error) { return nil, failed }); !errors.Is(err, failed) {
+		if _, err := d.Erase(t.Context(), ann, ids, func(pgx.Tx, []retention.Ref) ([]int64, error) {
+			return nil, failed
+		}); !errors.Is(err, failed) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -159,7 +169,9 @@ func TestEraseWhileSettlingAndPurging(t *testing.T) {
 	ids := d.pending(300, to(ann))
 	d.exec(`UPDATE messages SET created_at = now() - $1::interval`, life+time.Hour)
 	erase := func() {
-		if _, err := d.Erase(t.Context(), ann, ids, func(pgx.Tx, []retention.Ref) ([]int64, error) { return nil, nil }); err != nil {
+		if _, err := d.Erase(t.Context(), ann, ids, func(pgx.Tx, []retention.Ref) ([]int64, error) {
+			return nil, nil
+		}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -208,7 +220,9 @@ func TestEraseWhileSettlingAndPurging(t *testing.T) {
 	}
 	wg.Wait()
 	erase()
-	if n := d.count(`SELECT count(*) FROM messages WHERE body <> '' OR phone_number NOT LIKE '%X%' OR status <> 1`); n != 0 || len(seen) != len(ids) {
+	if n := d.count(
+		`SELECT count(*) FROM messages WHERE body <> '' OR phone_number NOT LIKE '%X%' OR status <> 1`); n != 0 ||
+		len(seen) != len(ids) {
 		t.Errorf("%d messages are not erased, %d were settled", n, len(seen))
 	}
 }
@@ -219,7 +233,8 @@ func TestKeptOfANumber(t *testing.T) {
 	const ann = sms.Number("+25779123412")
 	for i, number := range []string{"+25779123412", "25779123412", "79123412", "25779123413", "123412"} {
 		d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, outcome)
-			VALUES ('lumitel', 'l', $1, $1, $2, CASE WHEN length($2) >= 8 THEN right($2, 8)::int END, 'DELIVRD', '', 'unmatched')`, fmt.Sprint(i), number)
+			VALUES ('lumitel', 'l', $1, $1, $2, CASE WHEN length($2) >= 8 THEN right($2, 8)::int END, 'DELIVRD', '',
+			'unmatched')`, fmt.Sprint(i), number)
 	}
 	unmatched, err := receipts.Naming(t.Context(), d.pool, ann)
 	if err != nil || len(unmatched) != 3 {

@@ -28,7 +28,8 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 				n, _, err := d.Reroute(ctx, carrier, rerouting.To{Carrier: "other"}, 0, 0, 10, submission.Resend)
 				return n, err
 			}},
-		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, `UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
+		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`,
+			`UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
 				return d.Return(ctx, rerouting.To{Carrier: carrier}, 10)
 			}},

@@ -43,8 +43,10 @@ func TestClaim(t *testing.T) {
 
 	c := got[slices.IndexFunc(got, func(c *outbox.Claimed) bool { return c.ID == ids[0] })]
 	r, err := d.ByULID(t.Context(), 1, c.ULID)
-	if err != nil || r.ID != ids[0] || c.Number != r.Number || c.Sender != r.Sender || c.Body != r.Body || c.CompanyID != 1 || c.Lane != 0 ||
-		c.Segments != 1 || c.Attempt != 1 || !c.CreatedAt.Equal(r.CreatedAt) || c.ExpiresAt.Sub(c.CreatedAt) != time.Hour || c.Copies != nil {
+	if err != nil || r.ID != ids[0] || c.Number != r.Number || c.Sender != r.Sender || c.Body != r.Body ||
+		c.CompanyID != 1 || c.Lane != 0 ||
+		c.Segments != 1 || c.Attempt != 1 || !c.CreatedAt.Equal(r.CreatedAt) || c.ExpiresAt.Sub(c.CreatedAt) != time.Hour ||
+		c.Copies != nil {
 		t.Errorf("claimed %+v of %+v, %v", c, r, err)
 	}
 }
@@ -99,7 +101,8 @@ func TestClaimLocksNoRows(t *testing.T) {
 		}
 	}
 	var text []byte
-	if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, WAL, FORMAT JSON) `+d.claimStatements()[0], 1, false, ids, carrier).Scan(&text); err != nil {
+	if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, WAL, FORMAT JSON) `+d.claimStatements()[0], 1, false, ids,
+		carrier).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &plans); err != nil {
@@ -144,7 +147,8 @@ func TestClaimDoesNotWait(t *testing.T) {
 		claimed <- idsOf(got)
 	}()
 	for stopped := false; !stopped; {
-		if err := d.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep')`).Scan(&stopped); err != nil {
+		if err := d.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+			AND wait_event = 'PgSleep')`).Scan(&stopped); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,7 +161,8 @@ func TestClaimDue(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
 	batched := d.pending(1, func(m *messages.Message) {
-		m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+		m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1,
+			Segments: 1}
 	})
 	d.pending(1, func(m *messages.Message) { m.Carrier = "onatel" })
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[0])
@@ -177,7 +182,8 @@ func TestClaimDue(t *testing.T) {
 
 	ids = d.pending(4)
 	age = time.Minute
-	d.exec(`UPDATE outbox SET due_at = now() - interval '2 minutes', pushed_at = now() - interval '2 minutes' WHERE message_id = ANY($1)`, ids[:3])
+	d.exec(`UPDATE outbox SET due_at = now() - interval '2 minutes', pushed_at = now() - interval '2 minutes'
+		WHERE message_id = ANY($1)`, ids[:3])
 	d.exec(`UPDATE outbox SET pushed_at = now() WHERE message_id = $1`, ids[0])
 	d.exec(`UPDATE outbox SET pushed_at = NULL WHERE message_id = $1`, ids[1])
 	same(t, "overdue", claim(messages.LaneSingle, 10), ids[1:3])
@@ -202,7 +208,8 @@ func TestFencing(t *testing.T) {
 	if n := d.freed(ghost); n != 3 {
 		t.Fatalf("%d freed", n)
 	}
-	if n := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL AND claimed_by IS NULL AND attempts = 1`); n != 3 {
+	if n := d.count(
+		`SELECT count(*) FROM outbox WHERE pushed_at IS NULL AND claimed_by IS NULL AND attempts = 1`); n != 3 {
 		t.Errorf("%d free and off the queue, want 3", n)
 	}
 	claimed := claimsOf(d.claim(heir, ids...))
@@ -237,14 +244,16 @@ func TestReleaseAndRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Rows{Dispatcher: 1, Again: []messages.Retry{{Claim: d.claimOf(ids[1]), Delay: time.Hour, Counts: true}, {Claim: d.claimOf(ids[2])}}})
+		return d.end(ctx, tx, messages.Rows{Dispatcher: 1,
+			Again: []messages.Retry{{Claim: d.claimOf(ids[1]), Delay: time.Hour, Counts: true}, {Claim: d.claimOf(ids[2])}}})
 	})
 	for i, want := range []struct {
 		attempts int
 		delay    time.Duration
 	}{{0, time.Minute}, {1, time.Hour}, {0, 0}} {
 		w := d.waiting(ids[i])
-		if delay := time.Until(w.DueAt); w.Claimed || w.Attempts != want.attempts || delay > want.delay || delay < want.delay-10*time.Second {
+		if delay := time.Until(w.DueAt); w.Claimed || w.Attempts != want.attempts || delay > want.delay ||
+			delay < want.delay-10*time.Second {
 			t.Errorf("message %d: %+v, due in %v; want %+v", i, w, delay, want)
 		}
 	}
@@ -263,9 +272,11 @@ func TestAcceptedSegments(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(2, segments(3))
 	d.claim(1, ids...)
-	d.settle([]receipts.Segment{accepted(ids[0], "a", segment(3, 3)), accepted(ids[0], "b", segment(1, 3)), accepted(ids[0], "c", segment(1, 3))})
+	d.settle([]receipts.Segment{accepted(ids[0], "a", segment(3, 3)), accepted(ids[0], "b", segment(1, 3)),
+		accepted(ids[0], "c", segment(1, 3))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Rows{Dispatcher: 1, Again: []messages.Retry{{Claim: d.claimOf(ids[0]), Counts: true}, {Claim: d.claimOf(ids[1]), Counts: true}}})
+		return d.end(ctx, tx, messages.Rows{Dispatcher: 1, Again: []messages.Retry{{Claim: d.claimOf(ids[0]), Counts: true},
+			{Claim: d.claimOf(ids[1]), Counts: true}}})
 	})
 	for _, c := range d.claim(1, ids...) {
 		want := []submission.State{submission.Accepted, submission.Waiting, submission.Accepted}
@@ -284,13 +295,15 @@ func TestReroute(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
 	d.claim(1, ids[0])
-	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute', since = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute', since = now() + interval '1 minute'
+		WHERE message_id = $1`, ids[1])
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[2])
 	held := d.pending(1)
 	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held[0])
 	reroute := func(lane, limit int, want int64) {
 		t.Helper()
-		if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, lane, 0, limit, submission.Resend); err != nil || n != want {
+		if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, lane, 0, limit,
+			submission.Resend); err != nil || n != want {
 			t.Errorf("%d rerouted, %v; want %d", n, err, want)
 		}
 	}
@@ -305,7 +318,8 @@ func TestReroute(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "the other's", idsOf(claimed), ids[2:])
-	if n := d.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id AND o.carrier = m.carrier`); n != 5 {
+	if n := d.count(
+		`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id AND o.carrier = m.carrier`); n != 5 {
 		t.Errorf("outbox and message agree on the carrier of %d, want 5", n)
 	}
 }
@@ -318,7 +332,8 @@ func TestRerouteOfALongLane(t *testing.T) {
 	d.exec(`ALTER SEQUENCE messages_id_seq RESTART WITH 100000`)
 	d.pending(3)
 	after := int64(0)
-	for _, want := range []struct{ n, next int64 }{{0, outbox.WalkRows}, {2, outbox.WalkRows}, {1, 0}, {0, outbox.WalkRows}} {
+	for _, want := range []struct{ n, next int64 }{{0, outbox.WalkRows}, {2, outbox.WalkRows}, {1, 0},
+		{0, outbox.WalkRows}} {
 		n, next, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, 0, after, 2, submission.Resend)
 		if err != nil || n != want.n || next != want.next {
 			t.Errorf("after %d: %d rerouted, next %d, %v; want %+v", after, n, next, err, want)
@@ -350,12 +365,14 @@ func TestRerouteKeeps(t *testing.T) {
 		policy submission.Policy
 		want   int64
 	}{{submission.Hold, 1}, {submission.Fail, 0}, {submission.Resend, 1}} {
-		if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, 0, 0, 10, c.policy); err != nil || n != c.want {
+		if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, 0, 0, 10, c.policy); err != nil ||
+			n != c.want {
 			t.Errorf("policy %v: %d rerouted, %v", c.policy, n, err)
 		}
 	}
 	claimed, err := d.Claim(t.Context(), 2, "onatel", ids, false)
-	if err != nil || len(claimed) != 2 || slices.Contains(append(statesOf(claimed[0]), statesOf(claimed[1])...), submission.Unanswered) {
+	if err != nil || len(claimed) != 2 || slices.Contains(append(statesOf(claimed[0]), statesOf(claimed[1])...),
+		submission.Unanswered) {
 		t.Errorf("the other takes what the first left unanswered for its own: %+v, %v", claimed, err)
 	}
 }
@@ -367,7 +384,9 @@ func TestReturn(t *testing.T) {
 	if _, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "leo"}, 0, 0, 3, submission.Resend); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := d.Reroute(t.Context(), "leo", rerouting.To{Carrier: "onatel"}, 0, 0, 1, submission.Resend); err != nil { // and on to a third
+	if _, _, err := d.Reroute(t.Context(), "leo", rerouting.To{Carrier: "onatel"}, 0, 0, 1,
+		submission.Resend); err != nil {
+		// and on to a third
 		t.Fatal(err)
 	}
 	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2], false); err != nil {
@@ -378,7 +397,8 @@ func TestReturn(t *testing.T) {
 			t.Errorf("%d handed back, %v; want %d", n, err, want)
 		}
 	}
-	if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = o.carrier WHERE o.carrier = $1`, carrier); n != 3 {
+	if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = o.carrier
+		WHERE o.carrier = $1`, carrier); n != 3 {
 		t.Errorf("%d wait for it, want 3", n)
 	}
 }
@@ -406,7 +426,8 @@ func TestEndedClaims(t *testing.T) {
 		t.Errorf("%+v: it is due as long as it was", w)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Rows{Dispatcher: 1, Again: []messages.Retry{{Claim: first, Delay: time.Hour, Counts: true}}})
+		return d.end(ctx, tx, messages.Rows{Dispatcher: 1,
+			Again: []messages.Retry{{Claim: first, Delay: time.Hour, Counts: true}}})
 	})
 	if begun, err := d.Begin(t.Context(), 1, []messages.Claim{first}); err != nil || len(begun) != 0 {
 		t.Fatalf("%v began, %v", begun, err)
@@ -437,7 +458,8 @@ func TestBegun(t *testing.T) {
 		t.Fatalf("%+v, %d, %v", claims, next, err)
 	}
 	for i, c := range claims {
-		if want := (outbox.ClaimedRow{Claim: d.claimOf(ids[i]), Dispatcher: []int64{1, 1, 1, 2}[i], Carrier: carrier, Begun: i != 2}); c != want {
+		if want := (outbox.ClaimedRow{Claim: d.claimOf(ids[i]), Dispatcher: []int64{1, 1, 1, 2}[i], Carrier: carrier,
+			Begun: i != 2}); c != want {
 			t.Errorf("%+v, want %+v", c, want)
 		}
 	}
@@ -446,7 +468,8 @@ func TestBegun(t *testing.T) {
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		begun, err := d.Begun(ctx, tx, carrier, 1, ids)
-		if err != nil || len(begun) != 3 || !slices.Equal(statesOf(begun[0]), []submission.State{submission.Waiting, submission.Accepted}) || begun[1].Copies != nil {
+		if err != nil || len(begun) != 3 || !slices.Equal(statesOf(begun[0]),
+			[]submission.State{submission.Waiting, submission.Accepted}) || begun[1].Copies != nil {
 			t.Errorf("%+v, %v", begun, err)
 		}
 		return err
@@ -461,7 +484,8 @@ func TestBegun(t *testing.T) {
 func TestClaimsInParts(t *testing.T) {
 	d := newTestStore(t)
 	first := d.pending(1)[0]
-	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, claimed_by) SELECT $1 + n, 1, 'leo', 1, now(), CASE WHEN n = 150000 THEN 9 END
+	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, claimed_by) SELECT $1 + n, 1, 'leo', 1,
+		now(), CASE WHEN n = 150000 THEN 9 END
 		FROM generate_series(1, 150000) n`, first)
 	d.claim(7, first)
 	var got []outbox.ClaimedRow
@@ -477,8 +501,8 @@ func TestClaimsInParts(t *testing.T) {
 	}
 }
 
-// TestHalfClaimed: if the second statement of a claim fails, the messages that the first one claimed are returned: those
-// whose copies could not be read as unread.
+// TestHalfClaimed: if the second statement of a claim fails, the messages that the first one claimed are returned:
+// those whose copies could not be read as unread.
 func TestHalfClaimed(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(3)
@@ -524,7 +548,8 @@ func TestClaimSeesOptOuts(t *testing.T) {
 		d.compose(to(one)),                         // 11: out: another carrier had it, and it was sent on
 		d.compose(to(one), inBatch(batchOf(1, 1))), // 12: out
 	)
-	segment := `INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, mark) VALUES ($1, 1, 3, 'leo', 'l', $2, now(), $3)`
+	segment := `INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, mark)
+		VALUES ($1, 1, 3, 'leo', 'l', $2, now(), $3)`
 	d.exec(segment, ids[8], "a", nil)
 	d.exec(segment, ids[9], "?1", nil)
 	d.exec(segment, ids[10], "?2", 2)
@@ -549,7 +574,8 @@ func TestClaimSeesOptOuts(t *testing.T) {
 		for _, listed := range []bool{false, true, false} {
 			var now []int64 // the indexes that are out
 			if d.exec(`DELETE FROM opt_outs`); listed {
-				d.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES (1, $1, 'DEMO', 'handset'), (1, $2, '', 'api'), (3, $3, '', 'api')`, one, all, none)
+				d.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES (1, $1, 'DEMO', 'handset'),
+					(1, $2, '', 'api'), (3, $3, '', 'api')`, one, all, none)
 				now = want
 			}
 			var out []int64
@@ -596,7 +622,8 @@ func TestFreeKeepsOptOuts(t *testing.T) {
 	if gone, other := claim(8); !gone.OptedOut || other.OptedOut {
 		t.Errorf("after a death: %+v, and of the other %+v", gone, other)
 	}
-	if err := d.Release(t.Context(), 8, []messages.Claim{{MessageID: ids[0], Epoch: 2}, {MessageID: ids[1], Epoch: 2}}, 0); err != nil {
+	if err := d.Release(t.Context(), 8, []messages.Claim{{MessageID: ids[0], Epoch: 2}, {MessageID: ids[1], Epoch: 2}},
+		0); err != nil {
 		t.Fatal(err)
 	}
 	if gone, _ := claim(9); !gone.OptedOut {

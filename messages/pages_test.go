@@ -124,8 +124,10 @@ func TestPages(t *testing.T) {
 	ids := d.pending(10, func(m *messages.Message) { m.Reference = "facture 42" })
 	more := func(first, n int) { // like the first message, without its reference
 		d.exec(`WITH copies AS (
-				INSERT INTO messages OVERRIDING SYSTEM VALUE SELECT r.* FROM generate_series($2::bigint, $2::bigint + $3 - 1) n JOIN messages m ON m.id = $1
-					CROSS JOIN LATERAL jsonb_populate_record(m, jsonb_build_object('id', n, 'ulid', md5(n::text)::uuid, 'client_reference', NULL)) r
+				INSERT INTO messages OVERRIDING SYSTEM VALUE SELECT r.* FROM generate_series($2::bigint, $2::bigint + $3 - 1) n
+					JOIN messages m ON m.id = $1
+					CROSS JOIN LATERAL jsonb_populate_record(m, jsonb_build_object('id', n, 'ulid', md5(n::text)::uuid,
+					'client_reference', NULL)) r
 				RETURNING id
 			)
 			INSERT INTO outbox SELECT r.* FROM copies JOIN outbox o ON o.message_id = $1

@@ -27,7 +27,8 @@ func (d *testStore) aged(age time.Duration, ids ...int64) {
 	d.Helper()
 	d.exec(`UPDATE messages SET created_at = now() - $2::interval WHERE id = ANY($1)`, ids, age)
 	// The latest message of the pair has taken the reference.
-	d.exec(`UPDATE concat_refs c SET used_at = (SELECT max(created_at) FROM messages m WHERE m.sender = c.sender AND m.phone_number = c.phone_number AND m.segments > 1)`)
+	d.exec(`UPDATE concat_refs c SET used_at = (SELECT max(created_at) FROM messages m WHERE m.sender = c.sender
+		AND m.phone_number = c.phone_number AND m.segments > 1)`)
 }
 
 // over makes messages final, as sent, and takes them off the outbox.
@@ -46,7 +47,8 @@ func (d *testStore) over(ids ...int64) {
 // batch records a batch of n messages and its debit.
 func (d *testStore) batch(company int64, n int) (b *messages.Batch, ids []int64) {
 	d.Helper()
-	b = &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
+	b = &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n,
+		Segments: n}
 	ids = d.pending(n, func(m *messages.Message) { m.Batch, m.CompanyID = b, company })
 	d.paid(b.ULID, company, int64(n))
 	return b, ids
@@ -92,7 +94,8 @@ func TestPurge(t *testing.T) {
 	}
 	single := d.compose(segments(2))
 	sent := charged(single)
-	d.settle([]receipts.Segment{accepted(sent, "a", segment(1, 2)), accepted(sent, "b", segment(2, 2))}, receipt("a", "ENROUTE"))
+	d.settle([]receipts.Segment{accepted(sent, "a", segment(1, 2)), accepted(sent, "b", segment(2, 2))},
+		receipt("a", "ENROUTE"))
 	d.over(sent)
 	failed := charged(d.compose(func(m *messages.Message) { m.CompanyID = 2 }))
 	d.finish(messages.Final{MessageID: failed, Status: sms.Failed, At: time.Now(), Reason: "UNDELIV"})
@@ -140,13 +143,15 @@ func TestPurge(t *testing.T) {
 	if _, err := d.BatchByULID(t.Context(), 1, b.ULID); !errors.Is(err, messages.ErrNotFound) {
 		t.Errorf("a batch that has left: %v", err)
 	}
-	if r, err := d.BatchByULID(t.Context(), 1, mixed.ULID); err != nil || r.Counts[sms.Sent] != 2 || r.Counts[sms.Pending] != 1 {
+	if r, err := d.BatchByULID(t.Context(), 1, mixed.ULID); err != nil || r.Counts[sms.Sent] != 2 ||
+		r.Counts[sms.Pending] != 1 {
 		t.Errorf("a batch with a message that is not final: %+v, %v", r, err)
 	}
 	if s := d.settle(nil, receipt("a", "DELIVRD")); len(s.settled) != 0 || s.outcomes[0] != receipts.Unmatched {
 		t.Errorf("a receipt for a message that has left: %+v", s)
 	}
-	if behind, err := d.PurgeBehind(t.Context(), retention.PurgeMessages, life); err != nil || behind < time.Hour || behind > 2*time.Hour {
+	if behind, err := d.PurgeBehind(t.Context(), retention.PurgeMessages, life); err != nil || behind < time.Hour ||
+		behind > 2*time.Hour {
 		t.Errorf("behind by %s, %v", behind, err)
 	}
 
@@ -175,7 +180,8 @@ func TestPurge(t *testing.T) {
 	if next := charged(d.compose()); next <= int64(last) {
 		t.Errorf("the id %d again", next)
 	}
-	if page, next, err := d.List(t.Context(), 1, lookup.Filter{From: time.Now().Add(-time.Hour)}, 0, 10); err != nil || len(page) != 1 || next != 0 {
+	if page, next, err := d.List(t.Context(), 1, lookup.Filter{From: time.Now().Add(-time.Hour)}, 0, 10); err != nil ||
+		len(page) != 1 || next != 0 {
 		t.Errorf("a list: %v, %d, %v", page, next, err)
 	}
 	if _, _, err := d.Purge(t.Context(), retention.PurgeMessages, life); err != nil {
@@ -190,15 +196,22 @@ func TestPurgedFaults(t *testing.T) {
 		before, after string // statements
 		want          statistics.Audit
 	}{
-		"nothing":               {"SELECT 1", "SELECT 1", statistics.Audit{Purged: 4}},
-		"not paid":              {"DELETE FROM ledger WHERE amount = -3", "SELECT 1", statistics.Audit{Unrecorded: 1, Purged: 4}},
-		"paid too little":       {"UPDATE ledger SET amount = -2 WHERE amount = -3", "SELECT 1", statistics.Audit{Unrecorded: 1, Purged: 4}},
-		"a debit for nothing":   {"INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES (1, 'send', -1, 0, gen_random_uuid())", "SELECT 1", statistics.Audit{Unrecorded: 1, Purged: 4}},
-		"two debits lost":       {"SELECT 1", "DELETE FROM ledger", statistics.Audit{Unrecorded: 2, Purged: 4}},
-		"another's debit":       {"SELECT 1", "UPDATE ledger SET company_id = 2 WHERE amount = -1", statistics.Audit{Unrecorded: 2, Purged: 4}},
-		"amounts exchanged":     {"SELECT 1", "UPDATE ledger SET amount = -4 - amount", statistics.Audit{Unrecorded: 1, Purged: 4}},
-		"for another request":   {"SELECT 1", "UPDATE ledger SET ref = gen_random_uuid() WHERE amount = -1", statistics.Audit{Unrecorded: 1, Purged: 4}},
-		"counts changed":        {"SELECT 1", "UPDATE tallies SET segments = segments + 1 WHERE ctid = (SELECT ctid FROM tallies WHERE company_id = 1 AND chunk = -1 LIMIT 1)", statistics.Audit{Reports: 1, Purged: 4}},
+		"nothing": {"SELECT 1", "SELECT 1", statistics.Audit{Purged: 4}},
+		"not paid": {"DELETE FROM ledger WHERE amount = -3", "SELECT 1",
+			statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"paid too little": {"UPDATE ledger SET amount = -2 WHERE amount = -3", "SELECT 1",
+			statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"a debit for nothing": {"INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES (1, 'send', -1, " +
+			"0, gen_random_uuid())", "SELECT 1", statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"two debits lost": {"SELECT 1", "DELETE FROM ledger", statistics.Audit{Unrecorded: 2, Purged: 4}},
+		"another's debit": {"SELECT 1", "UPDATE ledger SET company_id = 2 WHERE amount = -1",
+			statistics.Audit{Unrecorded: 2, Purged: 4}},
+		"amounts exchanged": {"SELECT 1", "UPDATE ledger SET amount = -4 - amount",
+			statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"for another request": {"SELECT 1", "UPDATE ledger SET ref = gen_random_uuid() WHERE amount = -1",
+			statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"counts changed": {"SELECT 1", "UPDATE tallies SET segments = segments + 1 WHERE ctid = (SELECT ctid FROM " +
+			"tallies WHERE company_id = 1 AND chunk = -1 LIMIT 1)", statistics.Audit{Reports: 1, Purged: 4}},
 		"counts lost":           {"SELECT 1", "DELETE FROM tallies", statistics.Audit{Reports: 1, Purged: 4}},
 		"messages without sums": {"SELECT 1", "DELETE FROM purged", statistics.Audit{Unrecorded: 2, Reports: 1}},
 	} {
@@ -257,8 +270,9 @@ func TestPurgeBodies(t *testing.T) {
 		t.Errorf("%d bodies left that had waited", n)
 	}
 	d.over(batch[1])
-	d.exec(`INSERT INTO unpurged (kind, message_id) VALUES ('bodies', $1)`, ids[0]-1) // as if another process had skipped it just before
-	d.purge(retention.PurgeMessages)                                                  // before the next purge of bodies
+	// as if another process had skipped it just before
+	d.exec(`INSERT INTO unpurged (kind, message_id) VALUES ('bodies', $1)`, ids[0]-1)
+	d.purge(retention.PurgeMessages) // before the next purge of bodies
 	if n := d.count(`SELECT count(*) FROM unpurged`); n != 0 || len(d.ids()) != 1 {
 		t.Errorf("%d wait, %v are there", n, d.ids())
 	}
@@ -322,8 +336,10 @@ func TestPurgeInSteps(t *testing.T) {
 // TestPurgedIsNotRead: queries for the oldest messages do not read deleted rows that cannot be vacuumed yet.
 func TestPurgedIsNotRead(t *testing.T) {
 	d := newHotStore(t)
-	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)
-		SELECT gen_random_uuid(), 1, 1, '+25761000000', 'D', repeat('x', 100), 0, 1, true, 'leo', 1, now() - CASE WHEN i <= 20000 THEN interval '200 days' ELSE interval '2 days' END
+	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier,
+		status, created_at)
+		SELECT gen_random_uuid(), 1, 1, '+25761000000', 'D', repeat('x', 100), 0, 1, true, 'leo', 1, now() - CASE
+			WHEN i <= 20000 THEN interval '200 days' ELSE interval '2 days' END
 		FROM generate_series(1, 20100) i`)
 	d.exec(`ANALYZE messages`)
 	backup, err := d.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
@@ -343,7 +359,8 @@ func TestPurgedIsNotRead(t *testing.T) {
 			Read int `json:"Shared Read Blocks"`
 		}
 	}
-	if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+messages.IDAt, time.Now().Add(-100*24*time.Hour)).Scan(&plan); err != nil {
+	if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+messages.IDAt,
+		time.Now().Add(-100*24*time.Hour)).Scan(&plan); err != nil {
 		t.Fatal(err)
 	}
 	if pages := plan[0].Plan.Hit + plan[0].Plan.Read; pages > 150 {
@@ -356,12 +373,14 @@ func TestPurgedIsNotRead(t *testing.T) {
 func TestPurgedReferences(t *testing.T) {
 	d := newHotStore(t)
 	gone, later := sms.Number("+25761000001"), sms.Number("+25761000002")
-	old := append(d.insert(d.compose(segments(2), to(gone)), d.compose(segments(2), to(gone))), d.insert(d.compose(segments(3), to(later)))...)
+	old := append(d.insert(d.compose(segments(2), to(gone)), d.compose(segments(2), to(gone))),
+		d.insert(d.compose(segments(3), to(later)))...)
 	d.over(old...)
 	d.aged(life+time.Hour, old...)
 	d.insert(d.compose(segments(2), to(later)))
 	// 256 messages later the number equals the old one's.
-	d.exec(`UPDATE concat_refs SET last = (SELECT concat_ref FROM messages WHERE id = $1) WHERE phone_number = $2`, old[2], string(later))
+	d.exec(`UPDATE concat_refs SET last = (SELECT concat_ref FROM messages WHERE id = $1) WHERE phone_number = $2`, old[2],
+		string(later))
 	want := d.count(`SELECT last FROM concat_refs WHERE phone_number = $1`, string(later))
 	if n := d.purge(retention.PurgeMessages); n != 3 {
 		t.Fatal(n)
@@ -385,7 +404,8 @@ func TestPurgeOfEverything(t *testing.T) {
 		t.Fatalf("%d left", n)
 	}
 	for range 3 {
-		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour'`)
+		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour',
+			changed_at = changed_at - interval '1 hour'`)
 		if _, err := d.Tally(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -397,9 +417,11 @@ func TestPurgeTallies(t *testing.T) {
 	d := newHotStore(t)
 	insert := func(first, last int) {
 		t.Helper()
-		d.exec(`INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)
+		d.exec(`INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+			carrier, status, created_at)
 			OVERRIDING SYSTEM VALUE
-			SELECT i, gen_random_uuid(), 1 + i % 2, 1, '+25761' || lpad((i % 100000)::text, 6, '0'), 'D', 'x', 0, 1, true, 'leo', 1 + i % 3 / 2,
+			SELECT i, gen_random_uuid(), 1 + i % 2, 1, '+25761' || lpad((i % 100000)::text, 6, '0'), 'D', 'x', 0, 1, true, 'leo',
+				1 + i % 3 / 2,
 				CASE WHEN i <= $3 THEN now() - interval '200 days' + make_interval(hours => i % 60) ELSE now() END
 			FROM generate_series($1::int, $2) i`, first, last, 250_400)
 	}
@@ -432,7 +454,8 @@ func TestPurgeTallies(t *testing.T) {
 	}
 	d.filter()
 	want := days()
-	d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour' WHERE chunk <= 9`)
+	d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour',
+		changed_at = changed_at - interval '1 hour' WHERE chunk <= 9`)
 	tally()
 	if n := d.count(`SELECT count(*) FROM tally_chunks WHERE closed`); n != 10 { // 0 to 9
 		t.Errorf("%d chunks are closed", n)
@@ -444,7 +467,8 @@ func TestPurgeTallies(t *testing.T) {
 		t.Errorf("after the purge:\n%swant\n%s", got, want)
 	}
 	for range 3 {
-		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour'`)
+		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour',
+			changed_at = changed_at - interval '1 hour'`)
 		tally()
 	}
 	if got := days(); got != want {
@@ -465,10 +489,12 @@ func TestPurgeTallies(t *testing.T) {
 	if ids, _ := d.find(1, "+25761050450"); len(ids) != 1 {
 		t.Errorf("to a number: %v", ids)
 	}
-	if page, _, next, err := d.OperatorsByNumber(t.Context(), "+25761050100", 0, 10); err != nil || len(page) != 0 || next != 0 {
+	if page, _, next, err := d.OperatorsByNumber(t.Context(), "+25761050100", 0, 10); err != nil || len(page) != 0 ||
+		next != 0 {
 		t.Errorf("to a number of messages that have left: %v, %d, %v", page, next, err)
 	}
-	if page, next, err := d.List(t.Context(), 1, lookup.Filter{From: time.Now().Add(-300 * 24 * time.Hour)}, 0, 500); err != nil || len(page) != 50 || next != 0 {
+	if page, next, err := d.List(t.Context(), 1, lookup.Filter{From: time.Now().Add(-300 * 24 * time.Hour)}, 0,
+		500); err != nil || len(page) != 50 || next != 0 {
 		t.Errorf("a list has %d, %d, %v", len(page), next, err)
 	}
 	if c, err := d.Count(t.Context(), 1, time.Now().Add(-300*24*time.Hour)); err != nil || c.Sent+c.Failed != 50 {

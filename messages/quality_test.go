@@ -41,7 +41,8 @@ func TestQualityIsOfNow(t *testing.T) {
 	if counted, err := d.Quality(t.Context(), filter); err != nil || len(counted) != 0 {
 		t.Error(counted, err)
 	}
-	for _, none := range []statistics.QualityFilter{{First: anyTime.First, Last: anyTime.Last}, {Company: -1, First: anyTime.First, Last: anyTime.Last}} {
+	for _, none := range []statistics.QualityFilter{{First: anyTime.First, Last: anyTime.Last},
+		{Company: -1, First: anyTime.First, Last: anyTime.Last}} {
 		if counted, err := d.Quality(t.Context(), none, byAll...); err != nil || len(counted) != 0 {
 			t.Errorf("of no company: %v, %v", counted, err)
 		}
@@ -52,8 +53,10 @@ func TestQualityIsOfNow(t *testing.T) {
 func TestQualityOfMany(t *testing.T) {
 	d := newHotStore(t)
 	more := func(n int, status int) {
-		d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status)
-			SELECT gen_random_uuid(), 1, 1, '+25761000000', 'D', 'x', 0, 1, false, 'leo', $2 FROM generate_series(1, $1::int)`, n, status)
+		d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+			carrier, status)
+			SELECT gen_random_uuid(), 1, 1, '+25761000000', 'D', 'x', 0, 1, false, 'leo', $2 FROM generate_series(1, $1::int)`,
+			n, status)
 	}
 	says := func(sent, pending int64) {
 		t.Helper()
@@ -82,8 +85,10 @@ func TestQualityOfMany(t *testing.T) {
 // TestOthers: a company's cost centres and reasons have a bound for each count; its largest keep their names.
 func TestOthers(t *testing.T) {
 	d := newHotStore(t)
-	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, failed_at, failure_reason, cost_center)
-		SELECT gen_random_uuid(), 1, 1, '+25761000000', 'D', 'x', 0, 1, false, 'leo', 2, now(), CASE WHEN i % 2 = 0 THEN 'UNDELIV ' || i ELSE repeat('long ', 100) END,
+	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier,
+		status, failed_at, failure_reason, cost_center)
+		SELECT gen_random_uuid(), 1, 1, '+25761000000', 'D', 'x', 0, 1, false, 'leo', 2, now(), CASE WHEN i % 2 = 0
+			THEN 'UNDELIV ' || i ELSE repeat('long ', 100) END,
 			CASE WHEN i % 4 = 0 THEN 'sales' WHEN i % 4 = 1 THEN NULL ELSE 'c' || i END FROM generate_series(1, 2800) i`)
 	check := func() {
 		t.Helper()
@@ -117,7 +122,8 @@ func TestOthers(t *testing.T) {
 // TestTimes: percentiles are the upper bounds of their buckets.
 func TestTimes(t *testing.T) {
 	times := statistics.Times{0, 0, 0, 50, 45, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1}
-	for share, want := range map[float64]string{.5: "1s false true", .51: "2s false true", .95: "2s false true", .99: "24h0m0s false true", 1: "24h0m0s true true"} {
+	for share, want := range map[float64]string{.5: "1s false true", .51: "2s false true", .95: "2s false true",
+		.99: "24h0m0s false true", 1: "24h0m0s true true"} {
 		if within, over, ok := times.Percentile(share); fmt.Sprint(within, over, ok) != want {
 			t.Errorf("%v: %v %v %v, want %s", share, within, over, ok, want)
 		}

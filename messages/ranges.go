@@ -19,15 +19,15 @@ const PurgedFloor = `(SELECT coalesce((SELECT up_to FROM sweeps WHERE name = 'pu
 const Skew = time.Minute
 
 // OfCompany is a condition on messages m: those of company $1 from id $3 on and below $2, in the order of NewestFirst.
-// Only the index of the company's messages has such ranges. With company_id = $1 the planner may take the primary key for
-// a company with many messages, and so read those of all companies since its newest one.
+// Only the index of the company's messages has such ranges. With company_id = $1 the planner may take the primary key
+// for a company with many messages, and so read those of all companies since its newest one.
 const (
 	OfCompany   = `(m.company_id, m.id) < ($1, $2) AND (m.company_id, m.id) >= ($1, greatest($3, ` + PurgedFloor + ` + 1))`
 	NewestFirst = ` ORDER BY m.company_id DESC, m.id DESC`
 )
 
-// Reach returns the ids of the messages created from a time (included) until another (excluded), after included and until
-// excluded. A zero time is no limit.
+// Reach returns the ids of the messages created from a time (included) until another (excluded), after included and
+// until excluded. A zero time is no limit.
 func Reach(ctx context.Context, pool *pgxpool.Pool, from, to time.Time) (after, until int64, err error) {
 	until = math.MaxInt64
 	batch := &pgx.Batch{}
@@ -52,9 +52,11 @@ func Reach(ctx context.Context, pool *pgxpool.Pool, from, to time.Time) (after, 
 const IDAt = `
 	WITH RECURSIVE halves AS (
 		SELECT coalesce((SELECT id FROM messages WHERE id > ` + PurgedFloor + ` ORDER BY id LIMIT 1), 0) AS low,
-			coalesce((SELECT id FROM messages WHERE id > ` + PurgedFloor + ` ORDER BY id DESC LIMIT 1), 0) + 1 AS high -- the boundary is in [low, high]
+			coalesce((SELECT id FROM messages WHERE id > ` + PurgedFloor +
+	` ORDER BY id DESC LIMIT 1), 0) + 1 AS high -- the boundary is in [low, high]
 		UNION ALL
-		SELECT CASE WHEN m.created_at < $1 THEN m.id + 1 ELSE h.low END, CASE WHEN m.created_at < $1 THEN h.high ELSE (h.low + h.high) / 2 END
+		SELECT CASE WHEN m.created_at < $1 THEN m.id + 1 ELSE h.low END, CASE WHEN m.created_at < $1 THEN h.high
+			ELSE (h.low + h.high) / 2 END
 		FROM halves h LEFT JOIN LATERAL (
 			SELECT id, created_at FROM messages WHERE id >= (h.low + h.high) / 2 ORDER BY id LIMIT 1
 		) m ON true

@@ -27,8 +27,10 @@ func TestLabels(t *testing.T) {
 	labelled := func(center string, channel messages.Channel) func(*messages.Message) {
 		return func(m *messages.Message) { m.CostCenter, m.Channel = center, channel }
 	}
-	ids := d.insert(d.compose(labelled("IT", messages.API)), d.compose(labelled("IT", messages.Page), named("42")), d.compose(labelled("it", messages.SMPP)),
-		d.compose(labelled("", messages.Kannel)), d.compose(), d.compose(labelled("IT", messages.API), func(m *messages.Message) { m.CompanyID = 2 }))
+	ids := d.insert(d.compose(labelled("IT", messages.API)), d.compose(labelled("IT", messages.Page), named("42")),
+		d.compose(labelled("it", messages.SMPP)),
+		d.compose(labelled("", messages.Kannel)), d.compose(),
+		d.compose(labelled("IT", messages.API), func(m *messages.Message) { m.CompanyID = 2 }))
 	sent := sms.Sent
 	for _, c := range []struct {
 		company sms.CompanyID
@@ -82,15 +84,19 @@ func TestReference(t *testing.T) {
 	d := newHotStore(t)
 	d.pending(300)
 	// Its size would also tell of other tests' rows: VACUUM and REINDEX keep dead rows that some snapshot still sees.
-	if in := column[string](d, `SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indexrelid = 'messages_client_reference'::regclass`); !slices.Equal(in, []string{"(client_reference IS NOT NULL)"}) {
+	if in := column[string](d, `SELECT pg_get_expr(indpred, indrelid) FROM pg_index
+		WHERE indexrelid = 'messages_client_reference'::regclass`); !slices.Equal(
+		in, []string{"(client_reference IS NOT NULL)"}) {
 		t.Errorf("the index has other messages than those with a reference: %q", in)
 	}
-	if n := d.count(`SELECT count(*) FROM messages WHERE client_reference IS NOT NULL OR send_at IS NOT NULL OR expire_at IS NOT NULL`) +
+	if n := d.count(`SELECT count(*) FROM messages WHERE client_reference IS NOT NULL OR send_at IS NOT NULL
+		OR expire_at IS NOT NULL`) +
 		d.count(`SELECT count(*) FROM deadlines`) + d.count(`SELECT count(*) FROM scheduled`); n != 0 {
 		t.Errorf("%d other rows", n)
 	}
 	b := batchOf(1, 2)
-	ids := d.insert(d.compose(named("facture 42")), d.compose(named("facture 42"), inBatch(b)), d.compose(named("facture 4"), inBatch(b)), d.compose(),
+	ids := d.insert(d.compose(named("facture 42")), d.compose(named("facture 42"), inBatch(b)),
+		d.compose(named("facture 4"), inBatch(b)), d.compose(),
 		d.compose(named("facture 42"), func(m *messages.Message) { m.CompanyID = 2 }), d.compose(named("Facture 42")))
 	failed := sms.Failed
 	stranger := ulid.Make()

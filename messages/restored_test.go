@@ -25,9 +25,11 @@ func TestTakePending(t *testing.T) {
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 hour' WHERE message_id = $1`, ids[1])
 	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, ids[2])
 	d.exec(`UPDATE outbox SET carrier = 'leo' WHERE message_id = $1`, ids[3])
-	d.exec(`WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, company_id, carrier, lane, expires_at)
+	d.exec(`WITH gone AS (DELETE FROM outbox WHERE message_id = ANY($1) RETURNING message_id, company_id, carrier, lane,
+		expires_at)
 		INSERT INTO scheduled (message_id, company_id, carrier, lane, expires_at, due_at)
-		SELECT message_id, company_id, carrier, lane, expires_at, now() + CASE WHEN message_id = $2 THEN '1 hour'::interval ELSE '-1 minute' END FROM gone`, ids[4:6], ids[5])
+		SELECT message_id, company_id, carrier, lane, expires_at, now() + CASE WHEN message_id = $2 THEN '1 hour'::interval
+			ELSE '-1 minute' END FROM gone`, ids[4:6], ids[5])
 	carriers, err := d.PendingCarriers(t.Context())
 	if err != nil || !slices.Equal(carriers, []string{"leo", carrier}) {
 		t.Errorf("something waits for %v, %v", carriers, err)
@@ -75,12 +77,15 @@ func TestUnanswered(t *testing.T) {
 		if err := receipts.Overrule(ctx, tx, carrier, ids[2:3]); err != nil {
 			return err
 		}
-		return d.end(ctx, tx, messages.Rows{Carrier: carrier, Validity: time.Hour, Reenter: []messages.Reentry{{MessageID: ids[2]}}})
+		return d.end(ctx, tx, messages.Rows{Carrier: carrier, Validity: time.Hour,
+			Reenter: []messages.Reentry{{MessageID: ids[2]}}})
 	})
 	d.exec(`UPDATE segments SET key = 'answered' WHERE message_id = $1 AND segment = 2`, ids[3])
 	d.exec(`UPDATE messages SET expire_at = now() WHERE id = $1`, ids[4])
-	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, n, 2, $2, 'l', '?77', now()
-		FROM unnest($1::bigint[]) id, generate_series(1, 2) n`, []int64{ids[3]}, carrier) // first copies, whose second ones were answered
+	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, n, 2, $2, 'l',
+		'?77', now()
+		// first copies, whose second ones were answered
+		FROM unnest($1::bigint[]) id, generate_series(1, 2) n`, []int64{ids[3]}, carrier)
 	list := func(of string, after int64, limit int) (got []int64) {
 		t.Helper()
 		page, _, err := d.Unanswered(t.Context(), of, after, limit, time.Hour)
@@ -95,7 +100,8 @@ func TestUnanswered(t *testing.T) {
 	same(t, "unanswered", list("", 0, 10), []int64{ids[0], ids[4]})
 	same(t, "unanswered, after the first", list(carrier, ids[0], 10), ids[4:])
 	same(t, "unanswered of another carrier", list("leo", 0, 10), nil)
-	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT 1000000 + n, 1, 1, $1, 'l', '?9', now() FROM generate_series(1, 10005) n`, carrier)
+	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT 1000000 + n, 1, 1,
+		$1, 'l', '?9', now() FROM generate_series(1, 10005) n`, carrier)
 	calls := 0
 	for after := int64(0); calls == 0 || after != 0; calls++ { // decided ones, which one call does not read
 		page, next, err := d.Unanswered(t.Context(), "leo", after, 10, time.Hour)

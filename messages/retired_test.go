@@ -23,7 +23,8 @@ func (d *testStore) retires(name, to string) (err error) {
 	})
 }
 
-// leaves takes all away from carrier and finishes what fails. required: the successor requires the registration of senders.
+// leaves takes all away from carrier and finishes what fails. required: the successor requires the registration of
+// senders.
 func (d *testStore) leaves(required bool) (handed map[string]int64, failed []int64) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -69,16 +70,20 @@ func TestLeaving(t *testing.T) {
 	for _, to := range []string{"leo", ""} {
 		t.Run("to "+to, func(t *testing.T) {
 			d := newHotStore(t)
-			plain, held, later := d.pending(1)[0], d.pending(1)[0], d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })[0]
+			plain, held, later := d.pending(1)[0], d.pending(1)[0],
+				d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })[0]
 			cut, away, quiet, claimed := d.pending(1, segments(2))[0], d.pending(1)[0], d.pending(1)[0], d.pending(1)[0]
 			d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held)
-			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) VALUES ($1, 1, 2, $2, '', '?x', now())`, cut, carrier)
+			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at)
+				VALUES ($1, 1, 2, $2, '', '?x', now())`, cut, carrier)
 			d.exec(`UPDATE outbox SET attempts = 1, due_at = now() + interval '10 seconds' WHERE message_id = $1`, cut)
 			d.exec(`UPDATE outbox SET home = 'smart' WHERE message_id = $1`, away)
 			back := d.pending(1)[0] // its own carrier may have it, sends it again, and was down
-			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) VALUES ($1, 1, 1, 'smart', '', '?y', now())`, back)
+			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at)
+				VALUES ($1, 1, 1, 'smart', '', '?y', now())`, back)
 			d.exec(`UPDATE outbox SET home = 'smart', attempts = 1 WHERE message_id = $1`, back)
-			d.exec(`UPDATE outbox SET due_at = now() + interval '20 minutes', since = now() + interval '20 minutes', pushed_at = NULL WHERE message_id = $1`, quiet)
+			d.exec(`UPDATE outbox SET due_at = now() + interval '20 minutes', since = now() + interval '20 minutes',
+				pushed_at = NULL WHERE message_id = $1`, quiet)
 			d.exec(`UPDATE outbox SET claimed_by = 7, epoch = 1, begun = true WHERE message_id = $1`, claimed)
 			if err := d.retires(carrier, to); err != nil {
 				t.Fatal(err)
@@ -91,16 +96,19 @@ func TestLeaving(t *testing.T) {
 			if !maps.Equal(handed, want) || !slices.Equal(failed, fail) {
 				t.Errorf("handed %v, failed %v; want %v and %v", handed, failed, want, fail)
 			}
-			if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE m.carrier <> o.carrier`); n != 0 {
+			if n := d.count(
+				`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE m.carrier <> o.carrier`); n != 0 {
 				t.Errorf("%d messages have another carrier than their rows", n)
 			}
-			if got := column[int64](d, `SELECT message_id FROM outbox WHERE carrier = $1 ORDER BY 1`, carrier); !slices.Equal(got, []int64{cut, claimed}) {
+			if got := column[int64](d, `SELECT message_id FROM outbox WHERE carrier = $1 ORDER BY 1`, carrier); !slices.Equal(
+				got, []int64{cut, claimed}) {
 				t.Errorf("%v stay, want %v", got, []int64{cut, claimed})
 			}
 			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at = expires_at`, cut); n != 1 {
 				t.Error("the carrier may have a message, which is due again")
 			}
-			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at < now() + interval '19 minutes'`, quiet); n != 0 {
+			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at < now() + interval '19 minutes'`,
+				quiet); n != 0 {
 				t.Error("quiet hours are over early")
 			}
 			if handed, failed := d.leaves(false); len(handed)+len(failed) > 0 {
@@ -120,7 +128,8 @@ func TestRetiring(t *testing.T) {
 	for _, one := range []struct {
 		name, to string
 		want     error
-	}{{"smart", "leo", nil}, {"leo", "smart", rerouting.ErrRetired}, {"leo", "lumitel", nil}, {"onatel", "leo", rerouting.ErrRetired}, {"smart", "onatel", nil}, {"onatel", "", nil}} {
+	}{{"smart", "leo", nil}, {"leo", "smart", rerouting.ErrRetired}, {"leo", "lumitel", nil},
+		{"onatel", "leo", rerouting.ErrRetired}, {"smart", "onatel", nil}, {"onatel", "", nil}} {
 		if err := d.retires(one.name, one.to); !errors.Is(err, one.want) {
 			t.Errorf("%s to %s: %v, want %v", one.name, one.to, err, one.want)
 		}
@@ -141,9 +150,11 @@ func TestLeavingBySender(t *testing.T) {
 		state    string // of the sender at leo; "": nothing is recorded
 		required bool
 		goes     bool
-	}{{"", false, true}, {"", true, false}, {"approved", true, true}, {"sent", false, false}, {"not_needed", true, true}, {"refused", true, false}} {
+	}{{"", false, true}, {"", true, false}, {"approved", true, true}, {"sent", false, false}, {"not_needed", true, true},
+		{"refused", true, false}} {
 		d := newHotStore(t)
-		d.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', $1 FROM senders WHERE company_id = 1 AND $1 <> ''`, one.state)
+		d.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', $1
+			FROM senders WHERE company_id = 1 AND $1 <> ''`, one.state)
 		plain := d.pending(1)[0]
 		later := d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })[0]
 		d.pending(1, func(m *messages.Message) { m.Test = true })

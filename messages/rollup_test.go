@@ -21,7 +21,8 @@ const (
 	everything = `CREATE TABLE gone_messages (LIKE messages);
 		CREATE TABLE gone_segments (LIKE segments);
 		CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			IF TG_TABLE_NAME = 'messages' THEN INSERT INTO gone_messages SELECT OLD.*; ELSE INSERT INTO gone_segments SELECT OLD.*; END IF;
+			IF TG_TABLE_NAME = 'messages' THEN INSERT INTO gone_messages SELECT OLD.*; ELSE INSERT INTO gone_segments
+			SELECT OLD.*; END IF;
 			RETURN OLD;
 		END $$;
 		CREATE TRIGGER gone BEFORE DELETE ON messages FOR EACH ROW EXECUTE FUNCTION gone();
@@ -29,20 +30,28 @@ const (
 		CREATE VIEW all_messages AS SELECT * FROM messages UNION ALL SELECT * FROM gone_messages;
 		CREATE VIEW all_segments AS SELECT * FROM segments UNION ALL SELECT * FROM gone_segments`
 
-	trueQuality = `SELECT (created_at + interval '2 hours')::date::text || ' ' || company_id || ' ' || m.carrier || ' ' || sender || ' ' || (ARRAY['single','batch','test'])[CASE WHEN test THEN 3 WHEN batch_id IS NULL THEN 1 ELSE 2 END]
+	trueQuality = `SELECT (created_at + interval '2 hours')::date::text || ' ' || company_id || ' ' || m.carrier || ' ' ||
+		sender || ' ' || (ARRAY['single','batch','test'])[CASE WHEN test THEN 3 WHEN batch_id IS NULL THEN 1 ELSE 2 END]
 			|| ' ' || (ARRAY['api','page','smpp','kannel'])[coalesce(channel, 0) + 1] || ' ' || coalesce(cost_center, '-') || ' '
-			|| count(*) FILTER (WHERE status = 0 AND NOT held) || ' ' || count(*) FILTER (WHERE status = 0 AND held) || ' ' || count(*) FILTER (WHERE status = 1)
-			|| ' ' || count(*) FILTER (WHERE status = 2) || ' ' || sum(segments) || ' ' || count(*) FILTER (WHERE failure_reason = 'expired')
+			|| count(*) FILTER (WHERE status = 0 AND NOT held) || ' ' || count(*) FILTER (WHERE status = 0
+			AND held) || ' ' || count(*) FILTER (WHERE status = 1)
+			|| ' ' || count(*) FILTER (WHERE status = 2) || ' ' || sum(segments) || ' ' || count(*) FILTER (WHERE failure_reason
+			= 'expired')
 			|| ' ' || count(*) FILTER (WHERE submitted - created_at < interval '1 s') || ' ' || count(submitted)
-			|| ' ' || count(*) FILTER (WHERE reported AND coalesce(sent_at, failed_at) - submitted < interval '1 m') || ' ' || count(*) FILTER (WHERE reported)
+			|| ' ' || count(*) FILTER (WHERE reported AND coalesce(sent_at, failed_at) - submitted < interval '1 m') || ' ' ||
+			count(*) FILTER (WHERE reported)
 		FROM all_messages m CROSS JOIN LATERAL (
-			SELECT coalesce(bool_or(true), false) AS held, min(submitted_at) FILTER (WHERE key NOT LIKE '?%') AS submitted, coalesce(bool_or(receipt_at IS NOT NULL), false) AS reported
+			SELECT coalesce(bool_or(true), false) AS held, min(submitted_at) FILTER (WHERE key NOT LIKE '?%') AS submitted,
+				coalesce(bool_or(receipt_at IS NOT NULL), false) AS reported
 			FROM all_segments s WHERE s.message_id = m.id
-		) s WHERE company_id <> 0 GROUP BY (created_at + interval '2 hours')::date, company_id, m.carrier, sender, test, batch_id IS NULL, channel, cost_center`
+		) s WHERE company_id <> 0 GROUP BY (created_at + interval '2 hours')::date, company_id, m.carrier, sender, test,
+		batch_id IS NULL, channel, cost_center`
 
-	trueCarried = `SELECT (submitted_at + interval '2 hours')::date::text || ' ' || s.carrier || ' ' || link || ' ' || (test OR company_id = 0) || ' '
+	trueCarried = `SELECT (submitted_at + interval '2 hours')::date::text || ' ' || s.carrier || ' ' || link || ' ' ||
+		(test OR company_id = 0) || ' '
 			|| count(*) FILTER (WHERE key NOT LIKE '?%') || ' ' || count(*) FILTER (WHERE key LIKE '?%')
-		FROM all_segments s JOIN all_messages m ON m.id = s.message_id GROUP BY (submitted_at + interval '2 hours')::date, s.carrier, link, test OR company_id = 0`
+		FROM all_segments s JOIN all_messages m ON m.id = s.message_id GROUP BY (submitted_at + interval '2 hours')::date,
+		s.carrier, link, test OR company_id = 0`
 )
 
 // line is a row of Quality as trueQuality has it.
@@ -63,13 +72,17 @@ func line(q *statistics.Quality) string {
 		return n
 	}
 	first := func(t statistics.Times, buckets int) int64 { return sum(t[:min(buckets, len(t))]) }
-	return fmt.Sprintf("%s %d %s %s %s %s %s %d %d %d %d %d %d %d %d %d %d", q.Day.Format(time.DateOnly), q.Company, q.Carrier, q.Sender, q.Kind, q.Channel, centre,
-		q.Waiting, q.AtCarrier, q.Sent, q.Failed, q.Segments, expired, first(q.ToCarrier, 4), sum(q.ToCarrier), first(q.ToReceipt, 9), sum(q.ToReceipt))
+	return fmt.Sprintf("%s %d %s %s %s %s %s %d %d %d %d %d %d %d %d %d %d", q.Day.Format(time.DateOnly), q.Company,
+		q.Carrier, q.Sender, q.Kind, q.Channel, centre,
+		q.Waiting, q.AtCarrier, q.Sent, q.Failed, q.Segments, expired, first(q.ToCarrier, 4), sum(q.ToCarrier),
+		first(q.ToReceipt, 9), sum(q.ToReceipt))
 }
 
 var (
-	anyTime = statistics.QualityFilter{AllCompanies: true, First: time.Now().AddDate(-2, 0, 0), Last: time.Now().AddDate(0, 0, 2)}
-	byAll   = []statistics.Dimension{statistics.ByDay, statistics.ByCompany, statistics.ByCarrier, statistics.BySender, statistics.ByKind, statistics.ByChannel, statistics.ByCostCenter}
+	anyTime = statistics.QualityFilter{AllCompanies: true, First: time.Now().AddDate(-2, 0, 0),
+		Last: time.Now().AddDate(0, 0, 2)}
+	byAll = []statistics.Dimension{statistics.ByDay, statistics.ByCompany, statistics.ByCarrier, statistics.BySender,
+		statistics.ByKind, statistics.ByChannel, statistics.ByCostCenter}
 )
 
 // exact compares all rollups with all messages.
@@ -101,7 +114,8 @@ func (d *testStore) exact(when string) {
 	for i := range totals {
 		lines = append(lines, fmt.Sprint(totals[i].Carrier, totals[i].Accepted(), totals[i].Sent, totals[i].Credits))
 	}
-	compare("totals", lines, `SELECT carrier || count(*) || ' ' || count(*) FILTER (WHERE status = 1) || ' ' || coalesce(sum(segments) FILTER (WHERE NOT test), 0)
+	compare("totals", lines, `SELECT carrier || count(*) || ' ' || count(*) FILTER (WHERE status = 1) || ' ' ||
+		coalesce(sum(segments) FILTER (WHERE NOT test), 0)
 		FROM all_messages WHERE company_id <> 0 GROUP BY carrier`)
 	carried, err := d.Carried(d.Context(), anyTime.First, anyTime.Last, "", 0)
 	if err != nil {
@@ -109,7 +123,8 @@ func (d *testStore) exact(when string) {
 	}
 	lines = nil
 	for _, c := range carried {
-		lines = append(lines, fmt.Sprintf("%s %s %s %t %d %d", c.Day.Format(time.DateOnly), c.Carrier, c.Link, c.Unpaid, c.Accepted, c.Unanswered))
+		lines = append(lines, fmt.Sprintf("%s %s %s %t %d %d", c.Day.Format(time.DateOnly), c.Carrier, c.Link, c.Unpaid,
+			c.Accepted, c.Unanswered))
 	}
 	compare("carried", lines, trueCarried)
 }
@@ -121,7 +136,8 @@ func (d *testStore) tallied(later bool) {
 		if _, err := d.Tally(d.Context()); err != nil { // which notes new chunks
 			d.Fatal(err)
 		}
-		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour'`)
+		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour',
+			changed_at = changed_at - interval '1 hour'`)
 	}
 	for counted := true; counted; {
 		var err error
@@ -131,8 +147,8 @@ func (d *testStore) tallied(later bool) {
 	}
 }
 
-// TestRollups: whatever happens in whatever order, the counts equal those of all messages and segments, the deleted ones
-// included, at every moment.
+// TestRollups: whatever happens in whatever order, the counts equal those of all messages and segments, the deleted
+// ones included, at every moment.
 func TestRollups(t *testing.T) {
 	d := newHotStore(t)
 	d.exec(everything)
@@ -241,7 +257,8 @@ func (d *testStore) one(r *rand.Rand) (old bool, ids []int64) {
 		}
 	}
 	if old = r.IntN(2) == 0; old {
-		d.exec(`UPDATE messages SET created_at = now() - $2::interval WHERE id = ANY($1)`, ids, life+time.Duration(r.IntN(72))*time.Hour)
+		d.exec(`UPDATE messages SET created_at = now() - $2::interval WHERE id = ANY($1)`, ids,
+			life+time.Duration(r.IntN(72))*time.Hour)
 	}
 	return old, ids
 }

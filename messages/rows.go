@@ -41,8 +41,8 @@ type Retry struct {
 	Refused string // why the carrier refused it; "": it did not
 }
 
-// Reentry is a message that comes back to the outbox, if it is pending and valid, and is due after Delay. Its next claim
-// counts as a second attempt, and so reads its copies.
+// Reentry is a message that comes back to the outbox, if it is pending and valid, and is due after Delay. Its next
+// claim counts as a second attempt, and so reads its copies.
 type Reentry struct {
 	MessageID int64
 	Delay     time.Duration
@@ -56,7 +56,8 @@ func (r Rows) Queue(b *pgx.Batch) {
 	if len(r.Leave) > 0 {
 		ids, epochs := InOrder(r.Leave)
 		b.Queue(`DELETE FROM outbox o USING (SELECT unnest($1::bigint[]) AS id, unnest($3::int[]) AS epoch) u
-			WHERE o.message_id = u.id AND (o.claimed_by IS NULL OR o.claimed_by = $2 AND o.epoch = u.epoch)`, ids, r.Dispatcher, epochs)
+			WHERE o.message_id = u.id AND (o.claimed_by IS NULL OR o.claimed_by = $2 AND o.epoch = u.epoch)`, ids, r.Dispatcher,
+			epochs)
 	}
 	r.queueAgain(b)
 	r.queueReentries(b)
@@ -73,7 +74,8 @@ func (r Rows) queueAgain(b *pgx.Batch) {
 	}
 	slices.SortFunc(r.Again, func(a, b Retry) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	n := len(r.Again)
-	ids, epochs, delays, counts, refused := make([]int64, n), make([]int32, n), make([]float64, n), make([]bool, n), make([]*string, n)
+	ids, epochs, delays, counts, refused := make([]int64, n), make([]int32, n), make([]float64, n), make([]bool, n),
+		make([]*string, n)
 	for i, a := range r.Again {
 		if a.Refused != "" {
 			refused[i] = &a.Refused
@@ -85,7 +87,8 @@ func (r Rows) queueAgain(b *pgx.Batch) {
 			attempts = CASE WHEN u.counts THEN o.attempts ELSE greatest(o.attempts - 1, 0) END,
 			refused = coalesce(u.refused, o.refused), refused_at = CASE WHEN u.refused IS NULL THEN o.refused_at ELSE now() END
 		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::boolean[], $6::text[]) u(id, epoch, delay, counts, refused)
-		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, r.Dispatcher, ids, epochs, delays, counts, refused)
+		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, r.Dispatcher, ids, epochs, delays, counts,
+		refused)
 }
 
 // ReentryEpoch is the first epoch of a row that returns: far from those of its earlier claims, whose late writes must
@@ -101,12 +104,16 @@ func (r Rows) queueReentries(b *pgx.Batch) {
 	for i, one := range r.Reenter {
 		ids[i], delays[i] = one.MessageID, one.Delay.Seconds()
 	}
-	b.Queue(`INSERT INTO outbox AS o (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, epoch, since)
-		SELECT m.id, m.company_id, m.carrier, `+LaneOf+`, 1, now() + make_interval(secs => u.delay), `+Expiry("$3")+`, NULL, `+ReentryEpoch+`, m.send_at
-		FROM (SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) GROUP BY id) u JOIN messages m ON m.id = u.id
+	b.Queue(`INSERT INTO outbox AS o (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at,
+		epoch, since)
+		SELECT m.id, m.company_id, m.carrier, `+LaneOf+`, 1, now() + make_interval(secs => u.delay), `+Expiry("$3")+
+		`, NULL, `+ReentryEpoch+`, m.send_at
+		FROM (SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) GROUP BY id) u
+		JOIN messages m ON m.id = u.id
 		WHERE m.status = 0 AND m.carrier = $4 AND `+Expiry("$3")+` > now()
 		ORDER BY m.id ON CONFLICT (message_id) DO UPDATE SET due_at = excluded.due_at, pushed_at = NULL
-			WHERE o.claimed_by IS NULL AND o.due_at = o.expires_at -- it was put off to its end because its carrier was retired`, ids, delays, r.Validity, r.Carrier)
+			WHERE o.claimed_by IS NULL AND o.due_at = o.expires_at -- it was put off to its end because its carrier was retired`,
+		ids, delays, r.Validity, r.Carrier)
 }
 
 // InOrder returns claims by column, in the order of locking.
@@ -122,8 +129,8 @@ func InOrder(claims []Claim) (ids []int64, epochs []int32) {
 // LaneOf is the lane of a message m, in SQL: 0 single, 1 batch.
 const LaneOf = `CASE WHEN m.batch_id IS NULL AND (m.smpp_key IS NULL OR m.urgent) THEN 0::smallint ELSE 1::smallint END`
 
-// Expiry is the SQL of the end of a message m's validity, given the interval of those without an end of their own. While
-// a message waits, its row in outbox or scheduled has that time.
+// Expiry is the SQL of the end of a message m's validity, given the interval of those without an end of their own.
+// While a message waits, its row in outbox or scheduled has that time.
 func Expiry(validity string) string {
 	return `coalesce(m.expire_at, greatest(m.created_at, m.send_at) + ` + validity + `::interval)`
 }

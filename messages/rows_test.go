@@ -23,7 +23,8 @@ func TestReentry(t *testing.T) {
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		var segments []receipts.Segment
 		for _, id := range ids {
-			segments = append(segments, accepted(id, "A", segment(1, 2)), accepted(id, "", segment(2, 2), func(p *receipts.Segment) { p.Unanswered, p.Reference = true, 9 }))
+			segments = append(segments, accepted(id, "A", segment(1, 2)),
+				accepted(id, "", segment(2, 2), func(p *receipts.Segment) { p.Unanswered, p.Reference = true, 9 }))
 		}
 		if _, err := d.record(ctx, tx, segments); err != nil {
 			return err
@@ -48,7 +49,8 @@ func TestReentry(t *testing.T) {
 		})
 	}
 	got := d.claim(2, ids...)
-	if len(got) != 1 || got[0].ID != ids[0] || !slices.Equal(statesOf(got[0]), []submission.State{submission.Accepted, submission.Waiting}) {
+	if len(got) != 1 || got[0].ID != ids[0] || !slices.Equal(statesOf(got[0]),
+		[]submission.State{submission.Accepted, submission.Waiting}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -63,14 +65,17 @@ func TestReentryBeginsAnew(t *testing.T) {
 		return d.end(ctx, tx, messages.Rows{Dispatcher: 1, Leave: []messages.Claim{first.Claim()}})
 	})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Rows{Carrier: carrier, Validity: time.Hour, Reenter: []messages.Reentry{{MessageID: id}}})
+		return d.end(ctx, tx, messages.Rows{Carrier: carrier, Validity: time.Hour,
+			Reenter: []messages.Reentry{{MessageID: id}}})
 	})
 	again := d.claim(1, id)
-	if len(again) != 1 || again[0].Epoch == first.Epoch || again[0].Attempt != 2 || time.Until(again[0].ExpiresAt) > 10*time.Minute {
+	if len(again) != 1 || again[0].Epoch == first.Epoch || again[0].Attempt != 2 ||
+		time.Until(again[0].ExpiresAt) > 10*time.Minute {
 		t.Fatalf("%+v", again)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Rows{Dispatcher: 1, Leave: []messages.Claim{first.Claim()}, Again: []messages.Retry{{Claim: first.Claim()}}})
+		return d.end(ctx, tx, messages.Rows{Dispatcher: 1, Leave: []messages.Claim{first.Claim()},
+			Again: []messages.Retry{{Claim: first.Claim()}}})
 	})
 	if n := d.count(`SELECT count(*) FROM outbox WHERE claimed_by = 1`); n != 1 {
 		t.Error("the second claim has ended")

@@ -18,7 +18,8 @@ func (s *Store) SandboxUsed(ctx context.Context, tx pgx.Tx, users []int64) (map[
 	used := make(map[int64]int, len(users))
 	var user int64
 	var n int
-	return used, postgres.Each(ctx, tx, "counting messages of the sandbox", []any{&user, &n}, func() error { used[user] = n; return nil },
+	return used, postgres.Each(ctx, tx, "counting messages of the sandbox", []any{&user, &n},
+		func() error { used[user] = n; return nil },
 		`SELECT user_id, count(*) FROM sandbox
 		WHERE user_id = ANY($1) AND created_at > now() - $2::interval GROUP BY user_id`, users, sandboxDay)
 }

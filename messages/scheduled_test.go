@@ -24,7 +24,8 @@ func later(at time.Time) func(*messages.Message) {
 
 // batchOf returns a batch of a company.
 func batchOf(company int64, n int) *messages.Batch {
-	return &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
+	return &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n,
+		Segments: n}
 }
 
 func inBatch(b *messages.Batch) func(*messages.Message) {
@@ -69,32 +70,40 @@ func TestScheduled(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM outbox`); n != 1 || d.count(`SELECT message_id FROM outbox`) != int(ids[4]) {
 		t.Fatalf("%d are on the outbox, want the last alone", n)
 	}
-	if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.expire_at = o.expires_at`); n != 1 {
+	if n := d.count(
+		`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.expire_at = o.expires_at`); n != 1 {
 		t.Error("expire_at is not when it expires")
 	}
 	if len(d.release(0, 10))+len(d.release(1, 10)) > 0 {
 		t.Error("a message was released before its time")
 	}
-	if wait, some, _, err := d.NextRelease(t.Context(), [2]outbox.Due{}); err != nil || !some || wait < 58*time.Minute || wait > 59*time.Minute {
+	if wait, some, _, err := d.NextRelease(t.Context(), [2]outbox.Due{}); err != nil || !some || wait < 58*time.Minute ||
+		wait > 59*time.Minute {
 		t.Errorf("the next is due in %s, %v, %v", wait, some, err)
 	}
 	if lanes, err := d.Scheduled(t.Context()); err != nil || lanes != [2]int64{2, 2} {
 		t.Errorf("%v are scheduled, %v", lanes, err)
 	}
 	r, err := d.ByID(t.Context(), 1, ids[2])
-	if err != nil || r.SendAt == nil || !r.SendAt.Equal(b.SendAt) || r.ExpireAt == nil || !r.ExpireAt.Equal(b.ExpireAt) || r.Status != sms.Pending {
+	if err != nil || r.SendAt == nil || !r.SendAt.Equal(b.SendAt) || r.ExpireAt == nil || !r.ExpireAt.Equal(b.ExpireAt) ||
+		r.Status != sms.Pending {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if h, err := d.HistoryOf(t.Context(), ids[2]); err != nil || h.Waiting == nil || !h.Waiting.DueAt.Equal(b.SendAt) || !h.Waiting.ExpiresAt.Equal(b.ExpireAt) {
+	if h, err := d.HistoryOf(t.Context(), ids[2]); err != nil || h.Waiting == nil || !h.Waiting.DueAt.Equal(b.SendAt) ||
+		!h.Waiting.ExpiresAt.Equal(b.ExpireAt) {
 		t.Errorf("it waits as %+v, %v", h.Waiting, err)
 	}
-	if batch, err := d.BatchByULID(t.Context(), 1, b.ULID); err != nil || !batch.SendAt.Equal(b.SendAt) || !batch.ExpireAt.Equal(b.ExpireAt) {
+	if batch, err := d.BatchByULID(t.Context(), 1, b.ULID); err != nil || !batch.SendAt.Equal(b.SendAt) ||
+		!batch.ExpireAt.Equal(b.ExpireAt) {
 		t.Errorf("the batch: %+v, %v", batch, err)
 	}
 
-	d.exec(`UPDATE scheduled SET due_at = due_at - interval '1 hour' - interval '2 minutes', expires_at = expires_at - interval '2 minutes'`)
-	d.exec(`UPDATE messages SET send_at = send_at - interval '62 minutes', created_at = created_at - interval '30 days' WHERE send_at IS NOT NULL`)
-	if wait, some, _, err := d.NextRelease(t.Context(), [2]outbox.Due{}); err != nil || !some || wait > -2*time.Minute || wait < -4*time.Minute {
+	d.exec(`UPDATE scheduled SET due_at = due_at - interval '1 hour' - interval '2 minutes',
+		expires_at = expires_at - interval '2 minutes'`)
+	d.exec(`UPDATE messages SET send_at = send_at - interval '62 minutes', created_at = created_at - interval '30 days'
+		WHERE send_at IS NOT NULL`)
+	if wait, some, _, err := d.NextRelease(t.Context(), [2]outbox.Due{}); err != nil || !some || wait > -2*time.Minute ||
+		wait < -4*time.Minute {
 		t.Errorf("the next is due in %s, %v, %v", wait, some, err)
 	}
 	if got := releasedIDs(d.release(0, 1)); !slices.Equal(got, ids[1:2]) {
@@ -109,11 +118,14 @@ func TestScheduled(t *testing.T) {
 	if len(d.release(0, 10))+len(d.release(1, 10)) > 0 {
 		t.Error("something was released twice")
 	}
-	if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.company_id = m.company_id AND o.carrier = m.carrier
-		AND o.lane = CASE WHEN m.batch_id IS NULL THEN 0 ELSE 1 END AND o.due_at <= now() AND o.pushed_at IS NOT NULL AND o.claimed_by IS NULL AND o.expires_at > now()`); n != 5 {
+	if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.company_id = m.company_id
+		AND o.carrier = m.carrier
+		AND o.lane = CASE WHEN m.batch_id IS NULL THEN 0 ELSE 1 END AND o.due_at <= now() AND o.pushed_at IS NOT NULL
+		AND o.claimed_by IS NULL AND o.expires_at > now()`); n != 5 {
 		t.Errorf("%d are on the outbox as they should be, want all 5", n)
 	}
-	if err := d.KeepBacklogs(t.Context(), []outbox.Counted{{Carrier: carrier, Lane: 0, Messages: 3, First: ids[0]}, {Carrier: carrier, Lane: 1, Messages: 2, First: ids[2]}}); err != nil {
+	if err := d.KeepBacklogs(t.Context(), []outbox.Counted{{Carrier: carrier, Lane: 0, Messages: 3, First: ids[0]},
+		{Carrier: carrier, Lane: 1, Messages: 2, First: ids[2]}}); err != nil {
 		t.Fatal(err)
 	}
 	backlogs, err := d.Backlogs(t.Context())
@@ -183,7 +195,8 @@ func TestReleaseContinues(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = holder.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := holder.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT count(*) FROM scheduled`); err != nil {
+	if _, err := holder.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+		SET LOCAL idle_in_transaction_session_timeout = 0; SELECT count(*) FROM scheduled`); err != nil {
 		t.Fatal(err)
 	}
 	var at outbox.Due
@@ -194,15 +207,18 @@ func TestReleaseContinues(t *testing.T) {
 		}
 		at = last
 	}
-	if released, last, err := d.ReleaseScheduled(ctx, 1, 1000, outbox.Quiet{}, at); err != nil || len(released) != 0 || last != at {
+	if released, last, err := d.ReleaseScheduled(ctx, 1, 1000, outbox.Quiet{}, at); err != nil || len(released) != 0 ||
+		last != at {
 		t.Errorf("%d are left behind %+v, %v", len(released), last, err)
 	}
 	late := d.pending(1, past, inBatch(batchOf(1, 1)))
-	if released, _, err := d.ReleaseScheduled(ctx, 1, 1000, outbox.Quiet{}, at); err != nil || len(released) != 1 || released[0].ID != late[0] {
+	if released, _, err := d.ReleaseScheduled(ctx, 1, 1000, outbox.Quiet{}, at); err != nil || len(released) != 1 ||
+		released[0].ID != late[0] {
 		t.Errorf("%+v, %v, want what came since", released, err)
 	}
 	var read int
-	row := d.pool.QueryRow(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT due_at FROM scheduled WHERE lane = 1 AND (due_at, message_id) > ($1, $2) ORDER BY due_at, message_id LIMIT 1`, at.At, at.ID)
+	row := d.pool.QueryRow(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT due_at FROM scheduled WHERE lane = 1
+		AND (due_at, message_id) > ($1, $2) ORDER BY due_at, message_id LIMIT 1`, at.At, at.ID)
 	var plan []struct {
 		Plan struct {
 			Hit  int `json:"Shared Hit Blocks"`
@@ -253,7 +269,8 @@ func TestQuiet(t *testing.T) {
 	}
 	same(t, "to be put off again", d.walkIn(quiet, lanes...)[1].Quiet, nil)
 	for i, until := range map[int]time.Time{1: end.Add(time.Hour), 3: end, 5: end.Add(time.Hour), 7: end} {
-		if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at = $2 AND pushed_at IS NULL`, ids[i], until); n != 1 {
+		if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at = $2 AND pushed_at IS NULL`, ids[i],
+			until); n != 1 {
 			t.Errorf("message %d does not wait until %s", i, until)
 		}
 	}
@@ -306,7 +323,8 @@ func (d *testStore) cancel(q messages.Queued) (cancelled []int64) {
 		d.Fatal(more, err)
 	}
 	for some := range slices.Chunk(waiting, 100) {
-		for _, take := range []func(context.Context, pgx.Tx, []int64) ([]messages.Final, error){d.CancelledScheduled, d.Cancelled} {
+		for _, take := range []func(context.Context, pgx.Tx, []int64) ([]messages.Final, error){d.CancelledScheduled,
+			d.Cancelled} {
 			d.tx(func(ctx context.Context, tx pgx.Tx) error {
 				finals, err := take(ctx, tx, some)
 				if err != nil {
@@ -379,12 +397,14 @@ func TestCancelWhileReleased(t *testing.T) {
 	defer func() { _ = releasing.Rollback(context.WithoutCancel(ctx)) }()
 	// As ReleaseScheduled does, but the test chooses its end.
 	if _, err := releasing.Exec(ctx, `WITH gone AS (DELETE FROM scheduled WHERE message_id = ANY($1) RETURNING *)
-		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT message_id, company_id, carrier, lane, expires_at FROM gone`, ids[:2]); err != nil {
+		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT message_id, company_id, carrier, lane,
+			expires_at FROM gone`, ids[:2]); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan []int64)
 	go func() { done <- d.cancel(messages.Queued{Company: 1}) }()
-	for d.count(`SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()`) == 0 {
+	for d.count(`SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted
+		AND datname = current_database()`) == 0 {
 		select {
 		case got := <-done:
 			t.Fatalf("it did not wait; cancelled %v", got)
@@ -419,7 +439,8 @@ func TestDeadlines(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM deadlines`); n != 6 {
 		t.Fatalf("%d have a deadline of their own", n)
 	}
-	timeouts := messages.ReceiptTimeouts{Own: map[string]time.Duration{carrier: 2 * time.Hour, "leo": 90 * time.Second}, Served: []string{carrier, "leo"}, Otherwise: 3 * time.Hour}
+	timeouts := messages.ReceiptTimeouts{Own: map[string]time.Duration{carrier: 2 * time.Hour, "leo": 90 * time.Second},
+		Served: []string{carrier, "leo"}, Otherwise: 3 * time.Hour}
 	look := func() (overdue map[int64]string) {
 		t.Helper()
 		d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -457,11 +478,13 @@ func TestDeadlines(t *testing.T) {
 	if got := fmt.Sprint(look()); got != fmt.Sprint(map[int64]string{ids[2]: "leo"}) {
 		t.Errorf("after leo's timeout: %s", got)
 	}
-	if a, err := d.Audit(t.Context(), time.Hour); err != nil || a.StuckPending != 3 { // without segments they are at no carrier
+	if a, err := d.Audit(t.Context(), time.Hour); err != nil || a.StuckPending != 3 {
+		// without segments they are at no carrier
 		t.Errorf("%+v, %v", a, err)
 	}
 	for _, id := range []int64{ids[1], ids[5]} {
-		d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, 1, 1, 'x', 'x', id::text, now() FROM messages WHERE id = $1`, id)
+		d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, 1, 1, 'x', 'x',
+			id::text, now() FROM messages WHERE id = $1`, id)
 	}
 	d.exec(`UPDATE messages SET status = 2, failed_at = now() WHERE id = $1`, ids[2])
 	d.exec(`DELETE FROM messages WHERE id = $1`, ids[6])
@@ -489,7 +512,8 @@ func carriedBy(name string) func(*messages.Message) {
 // insertOutbox puts a message on the outbox.
 func (d *testStore) insertOutbox(id int64) {
 	d.Helper()
-	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, company_id, carrier, 0, now() + interval '1 day' FROM messages WHERE id = $1
+	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, company_id, carrier, 0,
+		now() + interval '1 day' FROM messages WHERE id = $1
 		ON CONFLICT DO NOTHING`, id)
 }
 
@@ -509,7 +533,8 @@ func TestPurgeOfScheduled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := d.count(`SELECT count(*) FROM messages WHERE id = ANY($1)`, []int64{ids[0], ids[2]}); n != 2 || d.count(`SELECT count(*) FROM messages`) != 2 {
+	if n := d.count(`SELECT count(*) FROM messages WHERE id = ANY($1)`, []int64{ids[0], ids[2]}); n != 2 ||
+		d.count(`SELECT count(*) FROM messages`) != 2 {
 		t.Errorf("%d of 2 are left", n)
 	}
 	if behind, err := d.PurgeBehind(t.Context(), retention.PurgeMessages, life); err != nil || behind != 0 {

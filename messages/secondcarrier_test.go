@@ -15,7 +15,9 @@ import (
 // TestGiveToSecond: GiveToSecond loads the copies and the claim for submission.MayGoElsewhere, which
 // decides, and writes the result.
 func TestGiveToSecond(t *testing.T) {
-	copies := map[string]bool{ // f: answered and UNDELIV, p: answered and pending, s: sent; in capitals: never answered; x: passed by a carrier before
+	copies := map[string]bool{
+		// f: answered and UNDELIV, p: answered and pending, s: sent; in capitals: never answered; x: passed by a carrier
+		// before
 		"": true, "f": true, "xf": true, "p": false, "s": false, "F": false, "fP": false,
 	}
 	type hand struct {
@@ -27,12 +29,14 @@ func TestGiveToSecond(t *testing.T) {
 	hands := []hand{
 		{"unclaimed, it is off the outbox", `DELETE FROM outbox WHERE message_id = $1`, 0, true},
 		{"unclaimed, it waits", `UPDATE outbox SET claimed_by = NULL WHERE message_id = $1`, 0, true},
-		{"unclaimed, it waits for another carrier", `UPDATE outbox SET claimed_by = NULL, carrier = 'onatel' WHERE message_id = $1`, 0, false},
+		{"unclaimed, it waits for another carrier", `UPDATE outbox SET claimed_by = NULL, carrier = 'onatel'
+			WHERE message_id = $1`, 0, false},
 		{"the caller, whose attempt ends", `SELECT $1::bigint`, 1, true},
 		{"the caller, whose attempt goes on", `SELECT $1::bigint`, 0, false},
 		{"the caller, in another attempt", `UPDATE outbox SET epoch = 2 WHERE message_id = $1`, 1, false},
 		{"another", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 0, false},
-		{"another, and the caller's attempt ends", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 1, false},
+		{"another, and the caller's attempt ends", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 1,
+			false},
 		{"the caller's claim was freed", `UPDATE outbox SET claimed_by = NULL WHERE message_id = $1`, 1, false},
 	}
 	d := newHotStore(t)
@@ -49,28 +53,34 @@ func TestGiveToSecond(t *testing.T) {
 					d.copied(id, i+1, letter)
 				}
 				d.exec(h.row, id)
-				row := d.count(`SELECT coalesce((SELECT epoch * 100 + coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1), -1)`, id)
+				row := d.count(`SELECT coalesce((SELECT epoch * 100 + coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1),
+					-1)`, id)
 				var sent []int64
 				d.tx(func(ctx context.Context, tx pgx.Tx) (err error) {
 					if before {
-						if _, err := tx.Exec(ctx, `INSERT INTO carrier_moves (message_id, at, from_carrier, to_carrier, reason) VALUES ($1, now(), 'a', 'b', '')`, id); err != nil {
+						if _, err := tx.Exec(ctx, `INSERT INTO carrier_moves (message_id, at, from_carrier, to_carrier, reason)
+							VALUES ($1, now(), 'a', 'b', '')`, id); err != nil {
 							return err
 						}
 					}
-					sent, err = d.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: 7, From: carrier, To: rerouting.To{Carrier: "leo"}, Within: time.Minute, Validity: time.Hour},
+					sent, err = d.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: 7, From: carrier,
+						To: rerouting.To{Carrier: "leo"}, Within: time.Minute, Validity: time.Hour},
 						[]rerouting.Failing{{MessageID: id, Reason: "UNDELIV 001", Epoch: h.epoch}})
 					return err
 				})
 				if may := mayByCopies && h.may && !before; may != (len(sent) == 1) {
 					t.Errorf("%s: sent on: %v", name, sent)
 				} else if !may {
-					if after := d.count(`SELECT coalesce((SELECT epoch * 100 + coalesce(claimed_by, 0) FROM outbox WHERE message_id = $1), -1)`, id); after != row {
+					if after := d.count(`SELECT coalesce((SELECT epoch * 100 + coalesce(claimed_by, 0) FROM outbox
+						WHERE message_id = $1), -1)`, id); after != row {
 						t.Errorf("%s: its row has changed", name)
 					}
 					continue
 				}
-				if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = 'leo' JOIN carrier_moves s USING (message_id)
-					WHERE message_id = $1 AND o.carrier = 'leo' AND claimed_by IS NULL AND attempts = 0 AND pushed_at IS NULL AND to_carrier = 'leo'`, id); n != 1 {
+				if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = 'leo'
+					JOIN carrier_moves s USING (message_id)
+					WHERE message_id = $1 AND o.carrier = 'leo' AND claimed_by IS NULL AND attempts = 0 AND pushed_at IS NULL
+					AND to_carrier = 'leo'`, id); n != 1 {
 					t.Errorf("%s: it does not wait for the second carrier", name)
 				}
 				if n := d.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND mark IS DISTINCT FROM 1`, id); n != 0 {
@@ -96,13 +106,16 @@ func (d *testStore) copied(id int64, n int, letter rune) {
 	if letter < 'a' {
 		key = fmt.Sprintf("?%d", n)
 	}
-	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, receipt_at, mark)
-		VALUES ($1, 1, 1, $2, 'lumitel-1', $3, now(), nullif($4, 0)::smallint, nullif($5, ''), CASE WHEN $4 > 0 THEN now() END, CASE WHEN $6 THEN 1 END)`,
+	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, receipt_at,
+		mark)
+		VALUES ($1, 1, 1, $2, 'lumitel-1', $3, now(), nullif($4, 0)::smallint, nullif($5, ''), CASE WHEN $4 > 0
+		THEN now() END, CASE WHEN $6 THEN 1 END)`,
 		id, carrier, key, state, word, passed)
 }
 
 // TestReroutedUnanswered: a rerouted message that its first carrier may have gets no second carrier, and cannot be
-// cancelled. It does not move to another carrier when its own is not configured any more, because its policy is unknown.
+// cancelled. It does not move to another carrier when its own is not configured any more, because its policy is
+// unknown.
 func TestReroutedUnanswered(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(2)
@@ -114,7 +127,8 @@ func TestReroutedUnanswered(t *testing.T) {
 	if n, err := d.Readdress(t.Context(), ids[:1], carrier, rerouting.To{Carrier: "leo"}); n != 0 || err != nil {
 		t.Errorf("%d readdressed, %v", n, err)
 	}
-	if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "leo"}, 0, 0, 10, submission.Resend); n != 2 || err != nil {
+	if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "leo"}, 0, 0, 10, submission.Resend); n != 2 ||
+		err != nil {
 		t.Fatalf("%d handed over, %v", n, err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -133,7 +147,8 @@ func TestReroutedUnanswered(t *testing.T) {
 		list = append(list, rerouting.Failing{MessageID: c.ID, Reason: "ESME_RINVDSTADR", Epoch: c.Epoch})
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		sent, err := d.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: 7, From: "leo", To: rerouting.To{Carrier: "onatel"}, Validity: time.Hour}, list)
+		sent, err := d.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: 7, From: "leo",
+			To: rerouting.To{Carrier: "onatel"}, Validity: time.Hour}, list)
 		same(t, "sent on", sent, ids[1:])
 		return err
 	})

@@ -61,14 +61,15 @@ type Settled struct {
 }
 
 // Finish takes messages from pending to sent or failed, each exactly once: messages that are final already are not
-// returned (rule api 3). It deletes the outbox rows of failed ones, and changes others as rows says. Emit the events and
-// refunds in the same transaction. It costs at most one round trip.
+// returned (rule api 3). It deletes the outbox rows of failed ones, and changes others as rows says. Emit the events
+// and refunds in the same transaction. It costs at most one round trip.
 func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, rows Rows) ([]Settled, error) {
 	b := &pgx.Batch{}
 	var settled []Settled
 	submitted := queueVerdicts(b, finals, &settled)
 	rows.Queue(b)
-	doing := fmt.Sprintf("finishing %d messages, taking %d off the outbox, putting off %d", len(finals), len(rows.Leave), len(rows.Again))
+	doing := fmt.Sprintf("finishing %d messages, taking %d off the outbox, putting off %d", len(finals), len(rows.Leave),
+		len(rows.Again))
 	switch {
 	case b.Len() == 0:
 		return nil, nil
@@ -126,43 +127,52 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 			continue
 		}
 		ids, status, at = append(ids, final.MessageID), append(status, int16(final.Status)), append(at, final.At)
-		reasons, claimants, epochs = append(reasons, reason), append(claimants, final.Claimant), append(epochs, int32(final.Epoch))
+		reasons, claimants, epochs = append(reasons, reason), append(claimants, final.Claimant),
+			append(epochs, int32(final.Epoch))
 	}
 	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
 			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END, body = `+bodyThen+`
-		FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::smallint[]) AS status, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS reason,
+		FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::smallint[]) AS status, unnest($3::timestamptz[]) AS at,
+		unnest($4::text[]) AS reason,
 			unnest($5::bigint[]) AS claimant, unnest($6::int[]) AS epoch) u
 		WHERE m.id = u.id AND m.status = 0
-			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant AND o.epoch = u.epoch))
+			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant
+			AND o.epoch = u.epoch))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
-			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), coalesce(m.cost_center, ''), m.body <> '' AND `+untilFinal+`, m.secret IS NOT NULL,
+			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''),
+			coalesce(m.cost_center, ''), m.body <> '' AND `+untilFinal+`, m.secret IS NOT NULL,
 			m.sender, m.created_at, coalesce(m.smpp_key, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint), m.echo, coalesce(m.channel, 0::smallint)`, ids, status, at, reasons, claimants, epochs).
 		Query(func(rows pgx.Rows) (err error) {
-			*settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows, func(row pgx.CollectableRow) (st Settled, err error) {
-				var id pgtype.UUID
-				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
-					&st.Reason, &st.From, &st.At, &st.Reference, &st.CostCenter, &st.textLeft, &st.coded, &st.Sender, &st.CreatedAt, &st.SMPPAccount, &st.SMPPBind, &st.Registered, &st.Echo, &st.Channel)
-				st.ULID = id.Bytes
-				return st, err
-			})
+			*settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows,
+				func(row pgx.CollectableRow) (st Settled, err error) {
+					var id pgtype.UUID
+					err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
+						&st.Reason, &st.From, &st.At, &st.Reference, &st.CostCenter, &st.textLeft, &st.coded, &st.Sender, &st.CreatedAt,
+						&st.SMPPAccount, &st.SMPPBind, &st.Registered, &st.Echo, &st.Channel)
+					st.ULID = id.Bytes
+					return st, err
+				})
 			return err
 		})
 	if len(failed) > 0 {
-		b.Queue(`WITH `+KeptRefusals+` DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
+		b.Queue(`WITH `+KeptRefusals+` DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1)
+			AND m.id = o.message_id AND m.status <> 0`, failed)
 		submitted = receipts.QueueAccepted(b, failed)
 	}
 	return submitted
 }
 
-// RuledBodies is the kind, in unpurged, of messages whose text goes by their company's rule once they will not be sent again.
+// RuledBodies is the kind, in unpurged, of messages whose text goes by their company's rule once they will not be sent
+// again.
 const RuledBodies = "company bodies"
 
 // untilFinal is a condition on messages m: the text is removed with the verdict. bodyThen is the text that the verdict
 // leaves: all of it while the message has a row in the outbox.
 const (
 	untilFinal = `m.company_id IN (SELECT r.company_id FROM body_rules r WHERE r.keep_seconds = 0)`
-	bodyThen   = `CASE WHEN ` + untilFinal + ` AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN '' ELSE m.body END`
+	bodyThen   = `CASE WHEN ` + untilFinal + ` AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN ''
+		ELSE m.body END`
 )
 
 // blankFinal removes the texts of messages that this transaction has made final and that had a row in the outbox. One
@@ -170,18 +180,20 @@ const (
 func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	slices.Sort(ids)
 	b := &pgx.Batch{}
-	b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> '' AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
+	b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> '' AND NOT EXISTS (SELECT
+		FROM outbox o WHERE o.message_id = m.id)`, ids)
 	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id
 		WHERE EXISTS (SELECT FROM outbox o WHERE o.message_id = id) ORDER BY id ON CONFLICT DO NOTHING`, ids, RuledBodies)
 	return postgres.Pipeline(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
 }
 
-// forgetCodes deletes the secrets of one-time codes of messages that this transaction has made final. One with a row in the
-// outbox may be sent again; its secret goes with its text.
+// forgetCodes deletes the secrets of one-time codes of messages that this transaction has made final. One with a row in
+// the outbox may be sent again; its secret goes with its text.
 func forgetCodes(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	slices.Sort(ids)
 	b := &pgx.Batch{}
-	b.Queue(`UPDATE messages m SET secret = NULL WHERE m.id = ANY($1) AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
+	b.Queue(`UPDATE messages m SET secret = NULL WHERE m.id = ANY($1) AND NOT EXISTS (SELECT FROM outbox o
+		WHERE o.message_id = m.id)`, ids)
 	return postgres.Pipeline(ctx, tx, fmt.Sprintf("forgetting the codes of %d messages", len(ids)), b)
 }
 
@@ -202,7 +214,8 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, e
 			WHERE o.message_id = ANY($1) AND o.expires_at <= now() AND o.claimed_by IS NULL
 			ORDER BY o.message_id FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), kept AS (
-			UPDATE messages m SET refused = over.refused, refused_at = over.refused_at FROM over WHERE m.id = over.message_id AND over.refused IS NOT NULL
+			UPDATE messages m SET refused = over.refused, refused_at = over.refused_at FROM over WHERE m.id = over.message_id
+				AND over.refused IS NOT NULL
 		)
 		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, ids)
 }

@@ -51,7 +51,8 @@ func TestFinish(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.Status != want.status || m.Reason != want.reason || m.Unsubmitted != want.unsubmitted || !m.At.Equal(when) ||
-			m.CompanyID != 1 || m.UserID != 1 || m.Number != r.Number || m.Segments != 1 || m.Test || m.Carrier != carrier || !m.From.Equal(r.CreatedAt) {
+			m.CompanyID != 1 || m.UserID != 1 || m.Number != r.Number || m.Segments != 1 || m.Test || m.Carrier != carrier ||
+			!m.From.Equal(r.CreatedAt) {
 			t.Errorf("message %d: %+v", i, m)
 		}
 		if r.Status != want.status || r.FailureReason != want.reason ||
@@ -59,8 +60,10 @@ func TestFinish(t *testing.T) {
 			t.Errorf("message %d as recorded: %+v", i, r)
 		}
 	}
-	same(t, "in the outbox", idsOf(d.claim(1, ids...)), ids[3:]) // failed messages are not claimed, also after another verdict came first
-	if again := d.finish(messages.Final{MessageID: ids[0], Status: sms.Failed, At: when}, messages.Final{MessageID: ids[1], Status: sms.Sent, At: when}); len(again) != 0 {
+	// failed messages are not claimed, also after another verdict came first
+	same(t, "in the outbox", idsOf(d.claim(1, ids...)), ids[3:])
+	if again := d.finish(messages.Final{MessageID: ids[0], Status: sms.Failed, At: when},
+		messages.Final{MessageID: ids[1], Status: sms.Sent, At: when}); len(again) != 0 {
 		t.Errorf("final and settled again: %+v", again)
 	}
 	if nothing := d.finish(); nothing != nil {
@@ -106,7 +109,8 @@ func TestVerdictOfAClaim(t *testing.T) {
 	d.claim(7, ids[1])
 	var finals []messages.Final
 	for _, id := range ids {
-		finals = append(finals, messages.Final{MessageID: id, Status: sms.Failed, At: time.Now(), Reason: "no_answer", Claimant: 7, Epoch: 1})
+		finals = append(finals, messages.Final{MessageID: id, Status: sms.Failed, At: time.Now(), Reason: "no_answer",
+			Claimant: 7, Epoch: 1})
 	}
 	settledAs(t, settlement{settled: d.finish(finals...)}, sms.Failed, ids[2])
 	if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = ANY($1)`, ids[:2]); n != 2 {

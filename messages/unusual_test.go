@@ -11,15 +11,20 @@ import (
 func TestUnusual(t *testing.T) {
 	d := newHotStore(t)
 	send := func(company, n int, number string) {
-		d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
-			SELECT gen_random_uuid(), $1, 1, `+number+`, 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $2) n`, company, n)
+		d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test,
+			carrier)
+			SELECT gen_random_uuid(), $1, 1, `+number+`, 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $2) n`,
+			company, n)
 	}
 	day := func(company, ago, n int) {
-		d.exec(`INSERT INTO tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason, messages, segments)
-			SELECT $1, ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date - $2::int, -1, 'lumitel', 'DEMO', 0, 0, '', status, '', n, n
+		d.exec(`INSERT INTO tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason,
+			messages, segments)
+			SELECT $1, ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date - $2::int, -1, 'lumitel', 'DEMO', 0, 0, '',
+				status, '', n, n
 			FROM (VALUES (1, $3::int - 10), (2, 10)) v(status, n)`, company, ago, n)
 	}
-	const spread, block = `'+25761' || lpad((n * 7919 % 1000000)::text, 6, '0')`, `CASE WHEN n % 2 = 0 THEN '+2577912' || lpad(n::text, 4, '0') ELSE '+25761' || lpad((n * 7919 % 1000000)::text, 6, '0') END`
+	const spread, block = `'+25761' || lpad((n * 7919 % 1000000)::text, 6, '0')`,
+		`CASE WHEN n % 2 = 0 THEN '+2577912' || lpad(n::text, 4, '0') ELSE '+25761' || lpad((n * 7919 % 1000000)::text, 6, '0') END`
 	send(9, 400, spread)
 	d.exec(`UPDATE messages SET created_at = now() - interval '3 hours'`)
 	send(0, 900, spread) // the gateway's own

@@ -23,7 +23,8 @@ func TestSegments(t *testing.T) {
 	settledAs(t, d.settle(nil, receipt("a", "DELIVRD")), sms.Sent, ids[0])
 
 	// All in one transaction, and before the last response.
-	settledAs(t, d.settle(parts(1, "d", "e"), receipt("d", "DELIVRD"), receipt("e", "DELIVRD"), receipt("f", "DELIVRD")), sms.Sent)
+	settledAs(t, d.settle(parts(1, "d", "e"), receipt("d", "DELIVRD"), receipt("e", "DELIVRD"), receipt("f", "DELIVRD")),
+		sms.Sent)
 	last := accepted(ids[1], "f", segment(3, 3))
 	settledAs(t, d.settle([]receipts.Segment{last}), sms.Sent, ids[1])
 
@@ -35,7 +36,9 @@ func TestSegments(t *testing.T) {
 
 	// A segment that was sent twice counts once.
 	twice := d.pending(1, segments(2))
-	settledAs(t, d.settle([]receipts.Segment{accepted(twice[0], "j", segment(1, 2)), accepted(twice[0], "k", segment(1, 2))},
+	settledAs(t, d.settle([]receipts.Segment{accepted(twice[0], "j", segment(1, 2)),
+		accepted(twice[0], "k", segment(1, 2))},
 		receipt("j", "DELIVRD"), receipt("k", "DELIVRD")), sms.Sent)
-	settledAs(t, d.settle([]receipts.Segment{accepted(twice[0], "l", segment(2, 2))}, receipt("l", "DELIVRD")), sms.Sent, twice[0])
+	settledAs(t, d.settle([]receipts.Segment{accepted(twice[0], "l", segment(2, 2))}, receipt("l", "DELIVRD")), sms.Sent,
+		twice[0])
 }

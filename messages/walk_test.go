@@ -12,7 +12,8 @@ import (
 func batch(company int64) func(*messages.Message) {
 	return func(m *messages.Message) {
 		m.CompanyID = company
-		m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
+		m.Batch = &messages.Batch{ULID: m.ULID, CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1,
+			Segments: 1}
 	}
 }
 
@@ -89,7 +90,8 @@ func TestLost(t *testing.T) {
 	single := outbox.Stretch{Carrier: carrier, Lane: messages.LaneSingle, Queued: &minute}
 	batches := outbox.Stretch{Carrier: carrier, Lane: messages.LaneBatch, Queued: &hour}
 	for i, pushed := range map[int]string{0: `now() - interval '30 seconds'`, 1: `now() - interval '2 minutes'`, 2: `NULL`,
-		3: `now() - interval '2 minutes', claimed_by = 1`, 4: `now() - interval '2 minutes', due_at = now() + interval '1 minute'`,
+		3: `now() - interval '2 minutes', claimed_by = 1`,
+		4: `now() - interval '2 minutes', due_at = now() + interval '1 minute'`,
 		5: `now() - interval '2 minutes'`, 6: `now() - interval '2 hours'`} {
 		d.exec(`UPDATE outbox SET pushed_at = `+pushed+` WHERE message_id = $1`, ids[i])
 	}
@@ -106,7 +108,8 @@ func TestLost(t *testing.T) {
 		return got
 	}
 	same(t, "lost", lost(), []int64{ids[1], ids[6]})
-	if due, err := d.Unpushed(t.Context(), []string{carrier, carrier}, []int16{0, 1}, 10); err != nil || len(due) != 1 || due[0].ID != ids[2] {
+	if due, err := d.Unpushed(t.Context(), []string{carrier, carrier}, []int16{0, 1}, 10); err != nil || len(due) != 1 ||
+		due[0].ID != ids[2] {
 		t.Errorf("due again: %+v, %v; want %d", due, err, ids[2])
 	}
 	if err := d.Pushed(t.Context(), lost()); err != nil {
@@ -126,7 +129,8 @@ func (d *testStore) fill(lane, n int) int64 {
 	d.Helper()
 	first := int64(d.count(`SELECT nextval('messages_id_seq')`))
 	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
-		SELECT id, 1, $1, $2, now() + interval '1 day' FROM generate_series($3::bigint, $3::bigint + $4 - 1) id`, carrier, lane, first, n)
+		SELECT id, 1, $1, $2, now() + interval '1 day' FROM generate_series($3::bigint, $3::bigint + $4 - 1) id`, carrier,
+		lane, first, n)
 	d.exec(`SELECT setval('messages_id_seq', $1)`, first+int64(n))
 	return first
 }
@@ -146,7 +150,8 @@ func TestWalkCost(t *testing.T) {
 	pages := func(quiet outbox.Quiet) int {
 		t.Helper()
 		seen.list = nil
-		if _, _, err := traced.Walk(t.Context(), []outbox.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)}, quiet); err != nil {
+		if _, _, err := traced.Walk(t.Context(), []outbox.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)},
+			quiet); err != nil {
 			t.Fatal(err)
 		}
 		walk := seen.with(`FROM outbox r`)[0]
@@ -159,7 +164,8 @@ func TestWalkCost(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), outbox.ByIndex); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+walk.SQL, walk.Args...).Scan(&text); err != nil {
+		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+walk.SQL, walk.Args...).Scan(
+			&text); err != nil {
 			t.Fatal(err)
 		}
 		return pagesOf(t, text)
@@ -172,7 +178,8 @@ func TestWalkCost(t *testing.T) {
 		}
 		for _, q := range []outbox.Quiet{{}, quiet} {
 			if got := pages(q); got > first+first/10 {
-				t.Errorf("with 30,000 more beyond, a walk reads %d pages and not %d (quiet hours: %v, the planner has counted them: %v)", got, first, q.Some(), known)
+				t.Errorf("with 30,000 more beyond, a walk reads %d pages and not %d (quiet hours: %v, the planner has "+
+					"counted them: %v)", got, first, q.Some(), known)
 			}
 		}
 	}
@@ -220,10 +227,13 @@ func TestBacklogs(t *testing.T) {
 	}
 	ids := d.pending(1)
 	d.exec(`UPDATE messages SET created_at = now() - interval '1 hour' WHERE id = $1`, ids[0])
-	here := outbox.Counted{Carrier: carrier, Lane: messages.LaneBatch, Messages: 3, First: ids[0], Due: time.Now().Add(-time.Minute)}
-	keep(here, outbox.Counted{Carrier: "onatel", Messages: 1, First: ids[0], Due: time.Now().Add(time.Hour)}, outbox.Counted{Carrier: "leo"})
+	here := outbox.Counted{Carrier: carrier, Lane: messages.LaneBatch, Messages: 3, First: ids[0],
+		Due: time.Now().Add(-time.Minute)}
+	keep(here, outbox.Counted{Carrier: "onatel", Messages: 1, First: ids[0], Due: time.Now().Add(time.Hour)},
+		outbox.Counted{Carrier: "leo"})
 	got := backlogs()
-	if b := got[carrier]; len(got) != 2 || b.Messages != 3 || b.Lane != messages.LaneBatch || time.Since(b.Oldest) < time.Hour || b.Due < time.Minute || b.Due > time.Hour {
+	if b := got[carrier]; len(got) != 2 || b.Messages != 3 || b.Lane != messages.LaneBatch ||
+		time.Since(b.Oldest) < time.Hour || b.Due < time.Minute || b.Due > time.Hour {
 		t.Errorf("%+v", got)
 	}
 	if b := got["onatel"]; b.Messages != 1 || b.Due != 0 {

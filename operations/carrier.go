@@ -32,10 +32,10 @@ type Retired struct {
 // retireAgain is the pause before what is in a dispatcher's hand is looked for again.
 const retireAgain = 100 * time.Millisecond
 
-// RetireCarrier retires a carrier, or names another successor of a retired one, and takes away what waits for it. An entry
-// at the beginning has the decision, and one at the end the result, if anything was taken away. From the first on, each process routes
-// the carrier's numbers to the successor, or refuses them; what a carrier may have is not sent again. The error is
-// rerouting.ErrRetired if the successor is retired itself. The act may be repeated.
+// RetireCarrier retires a carrier, or names another successor of a retired one, and takes away what waits for it. An
+// entry at the beginning has the decision, and one at the end the result, if anything was taken away. From the first
+// on, each process routes the carrier's numbers to the successor, or refuses them; what a carrier may have is not sent
+// again. The error is rerouting.ErrRetired if the successor is retired itself. The act may be repeated.
 func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err error) {
 	if r.To == r.Carrier {
 		return is, fmt.Errorf("%s cannot take over from itself", r.Carrier)
@@ -43,7 +43,8 @@ func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err
 	subject := "carrier " + r.Carrier
 	if err := a.do(ctx, locks, func(in within) (act, error) {
 		was, err := rerouting.Retire(ctx, in.Tx, r.Carrier, r.To)
-		return act{name: "carrier.retire", subject: subject, before: successorOf(was), after: successorOf(&rerouting.Retired{To: r.To})}, err
+		return act{name: "carrier.retire", subject: subject, before: successorOf(was),
+			after: successorOf(&rerouting.Retired{To: r.To})}, err
 	}); err != nil {
 		return is, err
 	}
@@ -51,7 +52,8 @@ func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err
 	for start := time.Now(); ; {
 		left := max(r.Wait-time.Since(start), 0)
 		done, failed := recovery.Evacuate(ctx, a.Many, a.Webhooks, r.Refund, r.Carrier, r.Taker, left)
-		is.HandedOver, is.Failed, is.CreditsReturned = is.HandedOver+done.Handed, is.Failed+done.Failed, is.CreditsReturned+done.Credits
+		is.HandedOver, is.Failed, is.CreditsReturned = is.HandedOver+done.Handed, is.Failed+done.Failed, is.CreditsReturned+
+			done.Credits
 		var uncounted error
 		is.Left, uncounted = store.Leavable(ctx, r.Carrier)
 		if err = errors.Join(failed, uncounted); err != nil || is.Left == 0 || time.Since(start) >= r.Wait {
@@ -69,15 +71,16 @@ func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err
 	return is, err
 }
 
-// ReopenCarrier ends the retirement of a carrier, and reports whether it was retired. Its numbers go to it again; messages
-// that have left it do not come back.
+// ReopenCarrier ends the retirement of a carrier, and reports whether it was retired. Its numbers go to it again;
+// messages that have left it do not come back.
 func (a Actor) ReopenCarrier(ctx context.Context, carrier string) (was bool, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
 		of, err := rerouting.Reopen(ctx, in.Tx, carrier)
 		if was = of != nil; !was {
 			return act{}, err
 		}
-		return act{name: "carrier.reopen", subject: "carrier " + carrier, before: successorOf(of), after: successorOf(nil)}, err
+		return act{name: "carrier.reopen", subject: "carrier " + carrier, before: successorOf(of), after: successorOf(nil)},
+			err
 	})
 	return was, err
 }

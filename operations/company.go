@@ -14,7 +14,8 @@ import (
 )
 
 // CreateCompany creates a company and opens its balance with credits.
-func (a Actor) CreateCompany(ctx context.Context, n companies.NewCompany, credits int64) (c accounts.Company, err error) {
+func (a Actor) CreateCompany(ctx context.Context, n companies.NewCompany, credits int64) (c accounts.Company,
+	err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		if c, err = in.companies().CreateCompany(ctx, in.Tx, n); err == nil {
 			err = billing.Open(ctx, in.Tx, c.ID)
@@ -22,8 +23,9 @@ func (a Actor) CreateCompany(ctx context.Context, n companies.NewCompany, credit
 		if err == nil && credits > 0 {
 			_, err = billing.Grant(ctx, in.Tx, c.ID, credits, "credits to begin with")
 		}
-		return on("company.create", "company", c.ID, c.ID, nil, fields{"name": c.Name, "owner_id": c.OwnerID, "approved": c.Approved,
-			"verified": c.Verified, "credits": credits}), err
+		return on("company.create", "company", c.ID, c.ID, nil,
+			fields{"name": c.Name, "owner_id": c.OwnerID, "approved": c.Approved,
+				"verified": c.Verified, "credits": credits}), err
 	})
 	return c, err
 }
@@ -93,8 +95,8 @@ func BodiesText(keep *time.Duration) string {
 	return keep.String()
 }
 
-// SetCompany changes a company's settings. The owner gets a letter about a decision. [ErrChanged] when the facts are not
-// those of the given version.
+// SetCompany changes a company's settings. The owner gets a letter about a decision. [ErrChanged] when the facts are
+// not those of the given version.
 func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is Settings, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		if to.Facts != nil { // locked before the company
@@ -111,7 +113,8 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 			return act{}, err
 		}
 		settings := func(c accounts.Company) (s Settings, err error) {
-			s = Settings{Company: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, Bounds: BoundsOf(c.Limits), QuietHours: c.QuietHours}
+			s = Settings{Company: c.ID, Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding,
+				Bounds: BoundsOf(c.Limits), QuietHours: c.QuietHours}
 			s.LowBalance, err = billing.Thresholds(ctx, in.Tx, sms.CompanyID(id))
 			return s, err
 		}
@@ -162,7 +165,8 @@ func recordedFacts(f companies.Facts) any {
 	if f.NIF == "" {
 		return nil
 	}
-	return fields{"nif": f.NIF, "trade_register": f.TradeRegister, "company_address": f.Address, "phone_number": sms.Number(f.Phone).Masked(), "contact": f.Contact}
+	return fields{"nif": f.NIF, "trade_register": f.TradeRegister, "company_address": f.Address,
+		"phone_number": sms.Number(f.Phone).Masked(), "contact": f.Contact}
 }
 
 // recordedDocument is a company's document, nil if it has none.
@@ -187,7 +191,8 @@ func (a Actor) SetFacts(ctx context.Context, company sms.CompanyID, facts compan
 func (a Actor) SetDocument(ctx context.Context, company sms.CompanyID, name string, file []byte) error {
 	return a.do(ctx, reads, func(in within) (act, error) {
 		before, after, err := in.companies().SetDocument(ctx, company, name, file)
-		done := on("company.document", "company", int64(company), int64(company), recordedDocument(before.Document), recordedDocument(after.Document))
+		done := on("company.document", "company", int64(company), int64(company), recordedDocument(before.Document),
+			recordedDocument(after.Document))
 		done.hidden = true // the content
 		return done, err
 	})
@@ -197,6 +202,7 @@ func (a Actor) SetDocument(ctx context.Context, company sms.CompanyID, name stri
 func (a Actor) DeleteDocument(ctx context.Context, company sms.CompanyID) error {
 	return a.do(ctx, reads, func(in within) (act, error) {
 		facts, err := in.companies().DeleteDocument(ctx, company)
-		return on("company.document_delete", "company", int64(company), int64(company), recordedDocument(facts.Document), nil), err
+		return on("company.document_delete", "company", int64(company), int64(company), recordedDocument(facts.Document),
+			nil), err
 	})
 }

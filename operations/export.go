@@ -8,7 +8,8 @@ import (
 
 // exported is the act of reading all messages of a company and month.
 func exported(r exports.Request) act {
-	return act{name: "messages.export", subject: "month " + r.Month.Format("2006-01"), company: int64(r.Company), after: fields{"bodies": r.Bodies}}
+	return act{name: "messages.export", subject: "month " + r.Month.Format("2006-01"), company: int64(r.Company),
+		after: fields{"bodies": r.Bodies}}
 }
 
 // AskExport asks for the file of a company's month; the errors are those of [exports.Ask].

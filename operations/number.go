@@ -32,7 +32,8 @@ func (n Number) act(name, reason string, after fields) act {
 	return act{name: name, subject: "number " + n.written().Masked(), after: after}
 }
 
-// ExportNumber calls export, which returns how many it has of what, between an entry at the beginning and one at the end.
+// ExportNumber calls export, which returns how many it has of what, between an entry at the beginning and one at the
+// end.
 func (a Actor) ExportNumber(ctx context.Context, n Number, reason string, export func() (map[string]any, error)) error {
 	if err := a.note(ctx, n.act("number.export", reason, fields{})); err != nil {
 		return err
@@ -78,17 +79,20 @@ type Erased struct {
 	Exports     int64  `json:"exports"`       // files of all companies, deleted: each may have the number
 }
 
-// EraseNumber removes the texts of final messages to a number and obscures it in them, as much as it can: it returns the
-// counts with any error. It can run again, and must if messages were pending. Entries at the beginning and at the end
-// have the reason and the counts.
+// EraseNumber removes the texts of final messages to a number and obscures it in them, as much as it can: it returns
+// the counts with any error. It can run again, and must if messages were pending. Entries at the beginning and at the
+// end have the reason and the counts.
 func (a Actor) EraseNumber(ctx context.Context, n Number, reason string) (done Erased, err error) {
 	if err := a.note(ctx, n.act("number.erase", reason, fields{})); err != nil {
 		return done, err
 	}
 	done.Number = n.written().Masked()
 	err = a.erase(ctx, n, &done)
-	return done, errors.Join(err, a.noteEnd(ctx, n.act("number.erase.done", reason, fields{"messages": done.Messages, "pending": done.Pending,
-		"receipts": done.Receipts, "inbound": done.Inbound, "binds": done.Binds, "events": done.Events, "test_codes": done.TestCodes, "verifications": done.Verified, "exports": done.Exports})))
+	return done,
+		errors.Join(
+			err, a.noteEnd(ctx, n.act("number.erase.done", reason, fields{"messages": done.Messages, "pending": done.Pending,
+				"receipts": done.Receipts, "inbound": done.Inbound, "binds": done.Binds, "events": done.Events,
+				"test_codes": done.TestCodes, "verifications": done.Verified, "exports": done.Exports})))
 }
 
 func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
@@ -124,7 +128,8 @@ func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
 		return err
 	}
 	var gone Erased
-	if err := pgx.BeginFunc(ctx, a.Many, func(tx pgx.Tx) error { // in its own transaction: it scans every event that outlived its message
+	if err := pgx.BeginFunc(ctx, a.Many, func(tx pgx.Tx) error {
+		// in its own transaction: it scans every event that outlived its message
 		gone.Events, gone.Pending, err = webhooks.ErasePurged(ctx, tx, string(number), upTo, obscured)
 		return err
 	}); err != nil {

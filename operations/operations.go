@@ -106,8 +106,9 @@ func (in within) testNumbers() *testnumbers.Store { return in.deps.TestNumbers.I
 
 // Isolation of a transaction.
 const (
-	reads = pgx.RepeatableRead // work changes what it has read; if another transaction changes it meanwhile, work runs again
-	locks = pgx.ReadCommitted  // work locks before it reads: rows with frequent writes, and limited numbers of rows
+	// work changes what it has read; if another transaction changes it meanwhile, work runs again
+	reads = pgx.RepeatableRead
+	locks = pgx.ReadCommitted // work locks before it reads: rows with frequent writes, and limited numbers of rows
 )
 
 // do runs work and records its act in one transaction. On a conflict work runs again: it must reset the variables that
@@ -162,6 +163,7 @@ func (a Actor) record(ctx context.Context, tx pgx.Tx, done act) error {
 		}
 		after["reason"], done.after = done.reason, after
 	}
-	return audit.Record(ctx, tx, audit.Entry{Actor: a.name, Act: done.name, Subject: done.subject, Company: sms.CompanyID(done.company),
-		Before: done.before, After: done.after})
+	return audit.Record(ctx, tx, audit.Entry{Actor: a.name, Act: done.name, Subject: done.subject,
+		Company: sms.CompanyID(done.company),
+		Before:  done.before, After: done.after})
 }

@@ -23,13 +23,16 @@ func TestRecoverAll(t *testing.T) {
 		short        bool // less time than a part may take
 		resent, left int64
 		acts         int
-	}{{"time enough", false, webhooks.RecoverMost + more, 0, 2}, {"no time", true, webhooks.RecoverMost, more, 1}, {"again", false, more, 0, 1}, {"nothing", false, 0, 0, 0}} {
+	}{{"time enough", false, webhooks.RecoverMost + more, 0, 2}, {"no time", true, webhooks.RecoverMost, more, 1},
+		{"again", false, more, 0, 1}, {"nothing", false, 0, 0, 0}} {
 		if try.acts == 2 || try.left > 0 {
 			if _, err := pool.Exec(t.Context(), `DELETE FROM webhook_undelivered`); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := pool.Exec(t.Context(), `INSERT INTO webhook_undelivered (company_id, id, at, phone_number, due, given_up_at)
-				SELECT 1, 8 * n, now(), '', 'infinity', now() FROM generate_series(1, $1::bigint) n`, int64(webhooks.RecoverMost+more)); err != nil {
+			if _, err := pool.Exec(t.Context(), `INSERT INTO webhook_undelivered (company_id, id, at, phone_number, due,
+				given_up_at)
+				SELECT 1, 8 * n, now(), '', 'infinity', now() FROM generate_series(1, $1::bigint) n`,
+				int64(webhooks.RecoverMost+more)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -43,7 +46,8 @@ func TestRecoverAll(t *testing.T) {
 		if err != nil || resent != try.resent || left != try.left {
 			t.Errorf("%s: %d resent, %d left, %v", try.name, resent, left, err)
 		}
-		if after, _, err := audit.List(t.Context(), pool, audit.Filter{}, 0, 100); err != nil || len(after)-len(before) != try.acts {
+		if after, _, err := audit.List(t.Context(), pool, audit.Filter{}, 0, 100); err != nil ||
+			len(after)-len(before) != try.acts {
 			t.Errorf("%s: %d acts, %v", try.name, len(after)-len(before), err)
 		}
 	}

@@ -14,7 +14,8 @@ func recordedSender(s senders.SenderRequest) fields {
 }
 
 // CreateSender registers a sender for a company.
-func (a Actor) CreateSender(ctx context.Context, company int64, name, country string, approved bool) (s accounts.Sender, err error) {
+func (a Actor) CreateSender(ctx context.Context, company int64, name, country string, approved bool) (s accounts.Sender,
+	err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		s, err = in.senders().CreateSender(ctx, company, name, country, approved)
 		return on("sender.create", "sender", s.ID, company, nil, recordedSender(senders.SenderRequest{Sender: s})), err
@@ -73,16 +74,18 @@ func recordedRegistration(r senders.Registration) any {
 	return fields{"name": r.Sender, "carrier": r.Carrier, "state": r.State, "reason": r.Reason, "sent_on": sent}
 }
 
-// SetRegistration records a sender's state at a carrier, which must be one of the configuration. [ErrChanged] for another
-// version ([senders.Registration.Version]), unless nil.
-func (a Actor) SetRegistration(ctx context.Context, sender int64, carrier string, to senders.RegistrationChange, version *string) (is senders.Registration, err error) {
+// SetRegistration records a sender's state at a carrier, which must be one of the configuration. [ErrChanged] for
+// another version ([senders.Registration.Version]), unless nil.
+func (a Actor) SetRegistration(ctx context.Context, sender int64, carrier string, to senders.RegistrationChange,
+	version *string) (is senders.Registration, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
 		was, now, err := in.senders().SetRegistration(ctx, sender, carrier, to)
 		if err == nil && version != nil && *version != was.Version() {
 			err = ErrChanged
 		}
 		is = now
-		return on("sender.carrier", "sender", sender, now.CompanyID, recordedRegistration(was), recordedRegistration(now)), err
+		return on("sender.carrier", "sender", sender, now.CompanyID, recordedRegistration(was), recordedRegistration(now)),
+			err
 	})
 	return is, err
 }
@@ -98,7 +101,8 @@ func (a Actor) SetRegistrationDocument(ctx context.Context, registration int64, 
 			return act{}, err
 		}
 		is, err := in.senders().RegistrationByID(ctx, registration)
-		done := on("sender.carrier_document", "sender", was.SenderID, was.CompanyID, recordedDocument(was.Document), recordedDocument(is.Document))
+		done := on("sender.carrier_document", "sender", was.SenderID, was.CompanyID, recordedDocument(was.Document),
+			recordedDocument(is.Document))
 		done.hidden = true // the content
 		return done, err
 	})

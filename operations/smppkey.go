@@ -12,7 +12,8 @@ import (
 
 // CreateSMPPKey creates a key of kind SMPP for a user, as [keys.Store.CreateSMPPKey]. keep gets its system_id and its
 // password, separated by a space.
-func (a Actor) CreateSMPPKey(ctx context.Context, user int64, name string, networks []netip.Prefix, limits keys.SMPPLimits, keep Keep) (t keys.Token, password string, err error) {
+func (a Actor) CreateSMPPKey(ctx context.Context, user int64, name string, networks []netip.Prefix,
+	limits keys.SMPPLimits, keep Keep) (t keys.Token, password string, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
 		u, err := in.people().UserByID(ctx, user)
 		if err != nil {
@@ -26,8 +27,8 @@ func (a Actor) CreateSMPPKey(ctx context.Context, user int64, name string, netwo
 	return t, password, err
 }
 
-// SetSMPPKey changes the networks and limits of a key of kind SMPP. Its binds have the new limits within a second; binds
-// from an address that is no longer allowed end.
+// SetSMPPKey changes the networks and limits of a key of kind SMPP. Its binds have the new limits within a second;
+// binds from an address that is no longer allowed end.
 func (a Actor) SetSMPPKey(ctx context.Context, id int64, change keys.SMPPChange) (is keys.SMPPKey, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		was, err := in.keys().SMPPKeyByID(ctx, id)
@@ -39,8 +40,8 @@ func (a Actor) SetSMPPKey(ctx context.Context, id int64, change keys.SMPPChange)
 	return is, err
 }
 
-// Unbind ends a bind of a key of kind SMPP, or with bind 0 all its binds, and returns how many. The programs may bind again.
-// [accounts.ErrNotFound] for the key of another company, and for any other key. company 0 is any company.
+// Unbind ends a bind of a key of kind SMPP, or with bind 0 all its binds, and returns how many. The programs may bind
+// again. [accounts.ErrNotFound] for the key of another company, and for any other key. company 0 is any company.
 func (a Actor) Unbind(ctx context.Context, company sms.CompanyID, id, bind int64) (n int64, err error) {
 	err = a.do(ctx, locks, func(in within) (done act, err error) {
 		key, err := in.keys().SMPPKeyByID(ctx, id)

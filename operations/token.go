@@ -10,7 +10,8 @@ import (
 
 // CreateToken creates an API token of a user. own is true when the users create it themselves, for which their role and
 // [keys.MaxTokens] must allow it. The result is its id and its text, which keep gets too.
-func (a Actor) CreateToken(ctx context.Context, email string, own bool, name string, limits accounts.TokenLimits, keep Keep) (id int64, text string, err error) {
+func (a Actor) CreateToken(ctx context.Context, email string, own bool, name string, limits accounts.TokenLimits,
+	keep Keep) (id int64, text string, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
 		u, err := in.people().UserByEmail(ctx, email)
 		if err != nil {
@@ -47,7 +48,8 @@ func (a Actor) RevokeToken(ctx context.Context, id int64, may func(owner people.
 		}
 		company = owner.Company
 		state := func(revoked bool) any { return fields{"user_id": was.UserID, "name": was.Name, "revoked": revoked} }
-		return on("token.revoke", "token", id, company, state(was.RevokedAt != nil), state(true)), in.keys().RevokeToken(ctx, id)
+		return on("token.revoke", "token", id, company, state(was.RevokedAt != nil), state(true)),
+			in.keys().RevokeToken(ctx, id)
 	})
 	return company, err
 }

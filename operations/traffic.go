@@ -28,7 +28,8 @@ func (a Actor) SetPaused(ctx context.Context, link string, paused bool) (state s
 		if err == nil {
 			state, err = dispatcher.SetPaused(ctx, in.Tx, link, paused)
 		}
-		done := act{name: "link.resume", subject: "link " + link, before: fields{"paused": was}, after: fields{"paused": paused}}
+		done := act{name: "link.resume", subject: "link " + link, before: fields{"paused": was},
+			after: fields{"paused": paused}}
 		if paused {
 			done.name = "link.pause"
 		}
@@ -44,18 +45,20 @@ func (a Actor) NoteTrial(ctx context.Context, link string, to sms.Number) error 
 
 // NoteTestSend records that a message of the operator's is sent.
 func (a Actor) NoteTestSend(ctx context.Context, to sms.Number, carrier, sender string) error {
-	return a.note(ctx, act{name: "test_send", subject: "number " + to.Masked(), after: fields{"carrier": carrier, "sender": sender}})
+	return a.note(ctx, act{name: "test_send", subject: "number " + to.Masked(),
+		after: fields{"carrier": carrier, "sender": sender}})
 }
 
-// AddRoute adds a route to a company, to one of its senders if it has a name, and to one of its keys of kind SMPP if it has
-// one's id.
+// AddRoute adds a route to a company, to one of its senders if it has a name, and to one of its keys of kind SMPP if it
+// has one's id.
 func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is handsets.Route, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		senders, err := in.senders().SendersOf(ctx, r.CompanyID)
 		if err == nil {
 			_, err = in.companies().CompanyByID(ctx, r.CompanyID)
 		}
-		if err == nil && r.Sender != "" && !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == r.Sender }) {
+		if err == nil && r.Sender != "" && !slices.ContainsFunc(
+			senders, func(s accounts.Sender) bool { return s.Name == r.Sender }) {
 			err = fmt.Errorf("company %d has no sender %q", r.CompanyID, r.Sender)
 		}
 		if err == nil && r.Account != 0 {
@@ -90,7 +93,8 @@ func (a Actor) AddOptOut(ctx context.Context, company sms.CompanyID, entry hands
 			n, err = a.Handsets.In(in.Tx).OptOutWithin(ctx, company, []handsets.OptOut{entry})
 		}
 		if added = n > 0; added {
-			done = act{name: "optout.add", subject: "number " + entry.Number.Masked(), company: int64(company), after: fields{"sender": entry.Sender}}
+			done = act{name: "optout.add", subject: "number " + entry.Number.Masked(), company: int64(company),
+				after: fields{"sender": entry.Sender}}
 		}
 		return done, err
 	})
@@ -98,11 +102,13 @@ func (a Actor) AddOptOut(ctx context.Context, company sms.CompanyID, entry hands
 }
 
 // RemoveOptOut removes a number from a company's list, if it is there.
-func (a Actor) RemoveOptOut(ctx context.Context, company sms.CompanyID, number sms.Number, sender string) (removed bool, err error) {
+func (a Actor) RemoveOptOut(ctx context.Context, company sms.CompanyID, number sms.Number, sender string) (
+	removed bool, err error) {
 	err = a.do(ctx, reads, func(in within) (done act, err error) {
 		n, err := a.Handsets.In(in.Tx).OptIn(ctx, company, number, &sender)
 		if removed = n > 0; removed {
-			done = act{name: "optout.remove", subject: "number " + number.Masked(), company: int64(company), before: fields{"sender": sender}}
+			done = act{name: "optout.remove", subject: "number " + number.Masked(), company: int64(company),
+				before: fields{"sender": sender}}
 		}
 		return done, err
 	})
@@ -118,14 +124,16 @@ type Cancelled struct {
 }
 
 // CancelBatch stops the messages of a batch that no carrier has; see [Actor.CancelCompany].
-func (a Actor) CancelBatch(ctx context.Context, id fmt.Stringer, of messages.Queued, reason string) (*Cancelled, error) {
+func (a Actor) CancelBatch(ctx context.Context, id fmt.Stringer, of messages.Queued, reason string) (
+	*Cancelled, error) {
 	return a.cancel(ctx, of, act{name: "batch.cancel", subject: "batch " + id.String(), reason: reason})
 }
 
-// CancelCompany stops a company's messages that no carrier has. An entry at the beginning has the reason, and one at the
-// end the result. The result is nil when nothing was cancelled because of an error.
+// CancelCompany stops a company's messages that no carrier has. An entry at the beginning has the reason, and one at
+// the end the result. The result is nil when nothing was cancelled because of an error.
 func (a Actor) CancelCompany(ctx context.Context, id int64, reason string) (*Cancelled, error) {
-	return a.cancel(ctx, messages.Queued{Company: id}, act{name: "company.cancel", subject: fmt.Sprintf("company %d", id), reason: reason})
+	return a.cancel(ctx, messages.Queued{Company: id}, act{name: "company.cancel", subject: fmt.Sprintf("company %d", id),
+		reason: reason})
 }
 
 func (a Actor) cancel(ctx context.Context, of messages.Queued, done act) (*Cancelled, error) {
@@ -136,13 +144,16 @@ func (a Actor) cancel(ctx context.Context, of messages.Queued, done act) (*Cance
 	}
 	done.company, done.after = of.Company, fields{"reason": done.reason}
 	store := messages.New(a.Many)
-	stopped, failed := settling.Cancel(ctx, a.Many, store, a.Webhooks, of, func(tx pgx.Tx) error { return a.record(ctx, tx, done) })
+	stopped, failed := settling.Cancel(ctx, a.Many, store, a.Webhooks, of,
+		func(tx pgx.Tx) error { return a.record(ctx, tx, done) })
 	if failed != nil && stopped.Cancelled == 0 {
 		return nil, failed
 	}
 	left, err := store.Left(ctx, of)
 	is := &Cancelled{of.Company, stopped.Cancelled, stopped.Credits, left}
-	return is, errors.Join(failed, err, a.noteEnd(ctx, act{name: done.name + ".done", subject: done.subject, company: done.company, after: is}))
+	return is,
+		errors.Join(failed, err, a.noteEnd(ctx, act{name: done.name + ".done", subject: done.subject, company: done.company,
+			after: is}))
 }
 
 // noteEnd records the end of an act whose beginning is recorded.
@@ -186,17 +197,21 @@ func dry(ids []int64, err error) ([]int64, error) {
 
 // SendUnanswered sends messages again, and returns those that it sent; in a dry run, those that it would send. taker
 // returns a carrier of the configuration.
-func (a Actor) SendUnanswered(ctx context.Context, u Unanswered, validity time.Duration, taker func(name string) rerouting.To) ([]int64, error) {
-	return dry(recovery.SendUnanswered(ctx, a.Many, messages.New(a.Many), u.Carrier, u.IDs, validity, taker, u.record(ctx, a, "send")))
+func (a Actor) SendUnanswered(ctx context.Context, u Unanswered, validity time.Duration,
+	taker func(name string) rerouting.To) ([]int64, error) {
+	return dry(recovery.SendUnanswered(ctx, a.Many, messages.New(a.Many), u.Carrier, u.IDs, validity, taker,
+		u.record(ctx, a, "send")))
 }
 
 // Outcomes are the decisions of [Actor.SettleUnanswered].
-var Outcomes = map[string]recovery.Outcome{"sent": recovery.WasSent, "failed": recovery.WasFailed, "cancelled": recovery.WasCancelled}
+var Outcomes = map[string]recovery.Outcome{"sent": recovery.WasSent, "failed": recovery.WasFailed,
+	"cancelled": recovery.WasCancelled}
 
-// SettleUnanswered makes messages final, as one of [Outcomes], and returns those that it made final; in a dry run, those
-// that it would.
+// SettleUnanswered makes messages final, as one of [Outcomes], and returns those that it made final; in a dry run,
+// those that it would.
 func (a Actor) SettleUnanswered(ctx context.Context, u Unanswered, as string, refund setup.Refund) ([]int64, error) {
-	return dry(recovery.SettleUnanswered(ctx, a.Many, messages.New(a.Many), a.Webhooks, u.Carrier, u.IDs, Outcomes[as], refund, u.record(ctx, a, as)))
+	return dry(recovery.SettleUnanswered(ctx, a.Many, messages.New(a.Many), a.Webhooks, u.Carrier, u.IDs, Outcomes[as],
+		refund, u.record(ctx, a, as)))
 }
 
 // SkipIDs lets the ids of messages and the positions of events jump ahead after a restore, and returns the last id and
@@ -206,14 +221,16 @@ func (a Actor) SkipIDs(ctx context.Context, ahead int64) (last, next int64, err 
 		if last, next, err = messages.SkipIDs(ctx, in.Tx, ahead); err == nil {
 			err = webhooks.SkipPositions(ctx, in.Tx)
 		}
-		return act{name: "database.restored", subject: "message ids", before: fields{"next": last + 1}, after: fields{"next": next}}, err
+		return act{name: "database.restored", subject: "message ids", before: fields{"next": last + 1},
+			after: fields{"next": next}}, err
 	})
 	return last, next, err
 }
 
 // HoldPending holds the messages that carriers may have got since the backup, and returns how many; see
 // [recovery.HoldPending].
-func (a Actor) HoldPending(ctx context.Context, carriers []setup.Carrier, refund setup.Refund, due time.Time) (n int64, err error) {
+func (a Actor) HoldPending(ctx context.Context, carriers []setup.Carrier, refund setup.Refund, due time.Time) (
+	n int64, err error) {
 	held, err := recovery.HoldPending(ctx, a.Many, messages.New(a.Many), a.Webhooks, carriers, refund, due)
 	for _, some := range held {
 		n += some

@@ -25,7 +25,8 @@ type User struct {
 func (a Actor) CreateUser(ctx context.Context, n people.NewUser) (u people.User, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		u, err = in.people().CreateUser(ctx, n)
-		return on("user.create", "user", u.ID, 0, nil, fields{"email": u.Email, "name": u.Name, "administrator": u.Administrator}), err
+		return on("user.create", "user", u.ID, 0, nil,
+			fields{"email": u.Email, "name": u.Name, "administrator": u.Administrator}), err
 	})
 	return u, err
 }
@@ -59,7 +60,8 @@ func recordedPerson(email string, role accounts.Role) any {
 func (a Actor) SetRole(ctx context.Context, company, id int64, role accounts.Role) error {
 	return a.do(ctx, locks, func(in within) (act, error) {
 		before, err := in.people().SetRole(ctx, company, id, role)
-		done := on("user.role", "user", id, company, recordedPerson(before.Email, before.Role), recordedPerson(before.Email, role))
+		done := on("user.role", "user", id, company, recordedPerson(before.Email, before.Role),
+			recordedPerson(before.Email, role))
 		if role == "" {
 			done.name, done.after = "user.remove", fields{"email": before.Email, "role": nil}
 		}
@@ -104,7 +106,8 @@ func (r Deps) FinishInvitation(ctx context.Context, token, password string) (peo
 }
 
 // SetTestNumber sets a user's test number without a code.
-func (a Actor) SetTestNumber(ctx context.Context, email string, number sms.Number, verified bool) (is testnumbers.TestNumber, err error) {
+func (a Actor) SetTestNumber(ctx context.Context, email string, number sms.Number, verified bool) (
+	is testnumbers.TestNumber, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		u, err := in.people().UserByEmail(ctx, email)
 		if err != nil {

@@ -17,7 +17,8 @@ func recordedText(t *verifications.OwnText) any {
 }
 
 // AskForText asks for a company's own text of verifications. The errors are those of [verifications.AskForText].
-func (a Actor) AskForText(ctx context.Context, company sms.CompanyID, locale, text string) (is verifications.OwnText, err error) {
+func (a Actor) AskForText(ctx context.Context, company sms.CompanyID, locale, text string) (is verifications.OwnText,
+	err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		was, err := verifications.OwnTextOf(ctx, in.Tx, company, locale)
 		if err != nil && !errors.Is(err, verifications.ErrNotFound) {
@@ -33,8 +34,8 @@ func (a Actor) AskForText(ctx context.Context, company sms.CompanyID, locale, te
 	return is, err
 }
 
-// DecideText approves a company's own text of verifications, or refuses it with a reason. [ErrChanged] for another version
-// ([verifications.OwnText.Version]).
+// DecideText approves a company's own text of verifications, or refuses it with a reason. [ErrChanged] for another
+// version ([verifications.OwnText.Version]).
 func (a Actor) DecideText(ctx context.Context, id int64, to Decision) (is verifications.OwnText, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		was, err := verifications.OwnTextByID(ctx, in.Tx, id)

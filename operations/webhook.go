@@ -11,12 +11,14 @@ import (
 )
 
 func onWebhook(name string, company sms.CompanyID, before, after any) act {
-	return act{name: name, subject: "webhook of company " + company.String(), company: int64(company), before: before, after: after}
+	return act{name: name, subject: "webhook of company " + company.String(), company: int64(company), before: before,
+		after: after}
 }
 
 // SetEndpoint creates or changes a company's endpoint. keep gets the secret of a new one. The owner gets a letter about
 // another URL or another secret.
-func (a Actor) SetEndpoint(ctx context.Context, company sms.CompanyID, to webhooks.Setting, keep Keep) (is webhooks.Endpoint, err error) {
+func (a Actor) SetEndpoint(ctx context.Context, company sms.CompanyID, to webhooks.Setting, keep Keep) (
+	is webhooks.Endpoint, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		done := onWebhook("webhook.set", company, nil, nil)
 		state := func(e webhooks.Endpoint, given bool) any {
@@ -37,7 +39,8 @@ func (a Actor) SetEndpoint(ctx context.Context, company sms.CompanyID, to webhoo
 			err = keep.keep(in.Tx, is.Secret)
 		}
 		if given := to.Secret != "" && was.URL != ""; err == nil && (given || is.URL != was.URL) {
-			err = letter.Write(ctx, in.Tx, letter.Endpoint, company, letter.EndpointValues{URL: webhooks.RecordedURL(is.URL), Given: given})
+			err = letter.Write(ctx, in.Tx, letter.Endpoint, company, letter.EndpointValues{URL: webhooks.RecordedURL(is.URL),
+				Given: given})
 		}
 		done.after = state(is, to.Secret != "")
 		return done, err
@@ -67,7 +70,8 @@ func (a Actor) RotateSecret(ctx context.Context, company sms.CompanyID, keep Kee
 			err = keep.keep(in.Tx, is.Secret)
 		}
 		if err == nil {
-			err = letter.Write(ctx, in.Tx, letter.Endpoint, company, letter.EndpointValues{URL: webhooks.RecordedURL(is.URL), Rotated: true})
+			err = letter.Write(ctx, in.Tx, letter.Endpoint, company, letter.EndpointValues{URL: webhooks.RecordedURL(is.URL),
+				Rotated: true})
 		}
 		return onWebhook("webhook.rotate", company, nil, fields{"previous_until": is.PreviousUntil}), err
 	})
@@ -81,7 +85,8 @@ func (a Actor) EndRotation(ctx context.Context, company sms.CompanyID) (is webho
 		if err == nil {
 			is, err = in.hooks.EndRotation(ctx, company)
 		}
-		return onWebhook("webhook.rotation_end", company, fields{"previous_until": was.PreviousUntil}, fields{"previous_until": is.PreviousUntil}), err
+		return onWebhook("webhook.rotation_end", company, fields{"previous_until": was.PreviousUntil},
+			fields{"previous_until": is.PreviousUntil}), err
 	})
 	return is, err
 }
@@ -100,15 +105,16 @@ func (a Actor) Resend(ctx context.Context, company sms.CompanyID, id int64) erro
 		}
 		is, err := in.hooks.Resend(ctx, company, id)
 		return act{name: "webhook.resend", subject: "delivery " + was.WebhookID, company: int64(company),
-			before: fields{"state": was.State}, after: fields{"state": is.State}, hidden: true}, err // a pending one is brought forward
+			// a pending one is brought forward
+			before: fields{"state": was.State}, after: fields{"state": is.State}, hidden: true}, err
 	})
 }
 
 // recoverReserve is the time that a part of a recovery may take, and showing its result.
 const recoverReserve = 6 * time.Second
 
-// Recover sends again the deliveries that were given up of a company's events since a time, in parts. When ctx ends soon,
-// it stops, and left is how many are left.
+// Recover sends again the deliveries that were given up of a company's events since a time, in parts. When ctx ends
+// soon, it stops, and left is how many are left.
 func (a Actor) Recover(ctx context.Context, company sms.CompanyID, since time.Time) (resent, left int64, err error) {
 	for run := a.do; ; run = a.again {
 		var n int64

@@ -17,11 +17,12 @@ const (
 	Slow        Fault = "slow"        // no answer in time
 	Full        Fault = "full"        // OOM: its memory is used up
 	Unwritable  Fault = "unwritable"  // a replica, too few replicas, or it cannot save
-	Loading     Fault = "loading"     // it reads its data, a script keeps it busy, or its cluster is not whole or moves our slot
-	Forbidden   Fault = "forbidden"   // the user or the password, or what the user may do
-	WrongType   Fault = "wrong_type"  // one of our keys has another type
-	Garbled     Fault = "garbled"     // not a response of Redis, or an unknown error
-	Lost        Fault = "lost"        // what was written is gone
+	// it reads its data, a script keeps it busy, or its cluster is not whole or moves our slot
+	Loading   Fault = "loading"
+	Forbidden Fault = "forbidden"  // the user or the password, or what the user may do
+	WrongType Fault = "wrong_type" // one of our keys has another type
+	Garbled   Fault = "garbled"    // not a response of Redis, or an unknown error
+	Lost      Fault = "lost"       // what was written is gone
 )
 
 // Faults are all of them.
@@ -76,7 +77,8 @@ func FaultOf(err error) Fault {
 	switch {
 	case strings.Contains(text, "pool timeout"):
 		return Slow
-	case strings.Contains(text, "EOF"), strings.Contains(text, "client is closed"), strings.Contains(text, "master is down"):
+	case strings.Contains(text, "EOF"), strings.Contains(text, "client is closed"),
+		strings.Contains(text, "master is down"):
 		return Unreachable
 	}
 	return Garbled

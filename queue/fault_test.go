@@ -96,8 +96,8 @@ func TestSpoiledLane(t *testing.T) {
 	}
 }
 
-// TestForeignEntries: foreign entries are removed and ours are taken. An entry from the future is an error: it hides how
-// long others have waited.
+// TestForeignEntries: foreign entries are removed and ours are taken. An entry from the future is an error: it hides
+// how long others have waited.
 func TestForeignEntries(t *testing.T) {
 	t.Parallel()
 	q, client, prefix := newQueue(t)

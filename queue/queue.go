@@ -3,10 +3,10 @@
 //
 // # Lanes and turns
 //
-// Each carrier has two lanes: Single for messages sent alone, Batch for those of bulk and template sends. The single lane
-// is one stream. The batch lane is a stream for each company and a ring of the companies with waiting messages; Take goes
-// round the ring and reads an even share from each, so one company's hundred thousand recipients do not delay another's
-// fifty, while each company's own order is kept.
+// Each carrier has two lanes: Single for messages sent alone, Batch for those of bulk and template sends. The single
+// lane is one stream. The batch lane is a stream for each company and a ring of the companies with waiting messages;
+// Take goes round the ring and reads an even share from each, so one company's hundred thousand recipients do not delay
+// another's fifty, while each company's own order is kept.
 //
 // A lane has a bell, a list with a token whenever the ring is not empty. A take that finds nothing blocks on the bell,
 // not on streams.
@@ -20,9 +20,11 @@
 //   - A taker dies, or the response to Take is lost: the entries are gone.
 //   - A waiter dies with the token: the others wake when their own wait ends or at the next push, whichever is first.
 //   - Redis is full: Push fails, Take continues.
-//   - FLUSHALL, a failover that loses writes, eviction: Take waits on an empty bell. The next Push makes stream, ring and
+//   - FLUSHALL, a failover that loses writes, eviction: Take waits on an empty bell. The next Push makes stream, ring
+//     and
 //     bell anew.
-//   - Redis responds too late or with nonsense, or a key of ours has another type: the call fails with an error whose fault
+//   - Redis responds too late or with nonsense, or a key of ours has another type: the call fails with an error whose
+//     fault
 //     FaultOf returns.
 //
 // There is one repair: Empty deletes a lane, and the dispatcher fills it again from the outbox.

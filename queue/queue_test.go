@@ -266,7 +266,8 @@ func TestTakeEnds(t *testing.T) {
 	}
 }
 
-// TestQueueAgainstModel drives a batch lane at random: nothing is lost or taken twice, and each company's order is kept.
+// TestQueueAgainstModel drives a batch lane at random: nothing is lost or taken twice, and each company's order is
+// kept.
 func TestQueueAgainstModel(t *testing.T) {
 	t.Parallel()
 	client, prefix := testenv.Redis(t)

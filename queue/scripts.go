@@ -16,8 +16,8 @@ import (
 // The common part defines join, which puts a company at the end of the ring, and ring, which makes the bell agree with
 // the number of companies in the ring.
 //
-// A server whose memory is full refuses commands that may need memory, in the middle of a script. join and ring tolerate
-// that: companies then do not rotate and waiters are not woken, but entries can be taken, which frees memory.
+// A server whose memory is full refuses commands that may need memory, in the middle of a script. join and ring
+// tolerate that: companies then do not rotate and waiters are not woken, but entries can be taken, which frees memory.
 const common = `
 local RING, BELL, PREFIX = KEYS[1], KEYS[2], ARGV[1]
 
@@ -56,12 +56,12 @@ ring(1)
 return #ARGV - 3
 `)
 
-// takeScript removes waiting entries, going round the ring: the company whose turn it is gives its share of what is still
-// wanted and goes to the end, or leaves the ring if it had less. The work is bounded by what is wanted and a little more,
-// for companies that are empty.
+// takeScript removes waiting entries, going round the ring: the company whose turn it is gives its share of what is
+// still wanted and goes to the end, or leaves the ring if it had less. The work is bounded by what is wanted and a
+// little more, for companies that are empty.
 //
-// ARGV[2] the most entries to take. Returns the number of companies still in the ring, then the messages. Foreign entries
-// are removed.
+// ARGV[2] the most entries to take. Returns the number of companies still in the ring, then the messages. Foreign
+// entries are removed.
 var takeScript = redis.NewScript(common + `
 local out, left, companies = {0}, tonumber(ARGV[2]), redis.call('ZCARD', RING)
 local steps = left + 128
@@ -92,8 +92,8 @@ out[1] = companies
 return out
 `)
 
-// oldestScript returns for how many milliseconds the oldest entry has waited; 0 when none waits. An entry from the future
-// is foreign and hides the waiting time of later ones.
+// oldestScript returns for how many milliseconds the oldest entry has waited; 0 when none waits. An entry from the
+// future is foreign and hides the waiting time of later ones.
 var oldestScript = redis.NewScript(common + `
 local time = redis.call('TIME')
 local now, age = time[1] * 1000 + math.floor(time[2] / 1000), 0
@@ -129,7 +129,8 @@ redis.call('DEL', RING, BELL)
 return 1
 `)
 
-// All keys of a carrier have its name as hash tag: a cluster keeps them in one slot, where scripts may use them together.
+// All keys of a carrier have its name as hash tag: a cluster keeps them in one slot, where scripts may use them
+// together.
 func (q *Queue) laneKey(carrier string, lane Lane) string {
 	return q.prefix + ":queue:{" + carrier + "}:" + lane.String()
 }

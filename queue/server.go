@@ -22,8 +22,8 @@ var oldestServer = [2]int{6, 2}
 var ErrEvicts = errors.New("redis drops keys when its memory is full: set maxmemory-policy noeviction on every node")
 
 // Evicts returns ErrEvicts, wrapped with the policy, when a reachable server has another maxmemory-policy than
-// noeviction. In a cluster it checks every node, also replicas, which may become masters. Servers that are unreachable or
-// forbid INFO are not an error.
+// noeviction. In a cluster it checks every node, also replicas, which may become masters. Servers that are unreachable
+// or forbid INFO are not an error.
 func (q *Queue) Evicts(ctx context.Context) error {
 	found := ""
 	_ = q.eachServer(ctx, func(facts facts) { found = cmp.Or(facts.evicts(), found) })
@@ -91,16 +91,20 @@ func (facts facts) evicts() string {
 func (facts facts) warnings(cluster bool) []string {
 	var warnings []string
 	if policy := facts.evicts(); policy != "" {
-		warnings = append(warnings, fmt.Sprintf("maxmemory-policy is %s: when memory runs out redis will drop queued messages, which are then delayed, and counters of rate limits; set noeviction, without which no process starts again", policy))
+		warnings = append(warnings, fmt.Sprintf("maxmemory-policy is %s: when memory runs out redis will drop queued "+
+			"messages, which are then delayed, and counters of rate limits; set noeviction, without which no process "+
+			"starts again", policy))
 	}
 	if version := facts["redis_version"]; version != "" && olderThan(version, oldestServer) {
-		warnings = append(warnings, fmt.Sprintf("redis is version %s: %d.%d or newer is needed", version, oldestServer[0], oldestServer[1]))
+		warnings = append(warnings, fmt.Sprintf("redis is version %s: %d.%d or newer is needed", version, oldestServer[0],
+			oldestServer[1]))
 	}
 	if role := facts["role"]; role != "" && role != "master" && !cluster {
 		warnings = append(warnings, fmt.Sprintf("redis is a %s: it cannot be written to", role))
 	}
 	if facts["aof_enabled"] == "0" {
-		warnings = append(warnings, "appendonly is off: a restart of redis empties the queue, which is then refilled from the database")
+		warnings = append(warnings, "appendonly is off: a restart of redis empties the queue, which is then refilled from "+
+			"the database")
 	}
 	return warnings
 }

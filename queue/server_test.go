@@ -32,7 +32,8 @@ func do(t testing.TB, client *redis.Client, args ...any) {
 	}
 }
 
-// TestRestartedServer: a server that lost everything, scripts included, works as before; an unreachable one is an error.
+// TestRestartedServer: a server that lost everything, scripts included, works as before; an unreachable one is an
+// error.
 func TestRestartedServer(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
@@ -87,8 +88,8 @@ func TestFullServer(t *testing.T) {
 	}
 }
 
-// TestUnwritable: Empty and Probe fail on a server that refuses writes; Probe also on one that loses them, and leaves no
-// key for long.
+// TestUnwritable: Empty and Probe fail on a server that refuses writes; Probe also on one that loses them, and leaves
+// no key for long.
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
@@ -109,11 +110,13 @@ func TestUnwritable(t *testing.T) {
 		begin, end []any
 		want       queue.Fault
 	}{
-		"full":        {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}, queue.Full},
-		"no replicas": {[]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"}, queue.Unwritable},
-		"a replica":   {[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}, queue.Unwritable},
-		"no right":    {[]any{"ACL", "SETUSER", "default", "-set"}, []any{"ACL", "SETUSER", "default", "+@all"}, queue.Forbidden},
-		"emptied":     {[]any{"FLUSHALL"}, nil, queue.Lost},
+		"full": {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}, queue.Full},
+		"no replicas": {[]any{"CONFIG", "SET", "min-replicas-to-write", "1"},
+			[]any{"CONFIG", "SET", "min-replicas-to-write", "0"}, queue.Unwritable},
+		"a replica": {[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}, queue.Unwritable},
+		"no right": {[]any{"ACL", "SETUSER", "default", "-set"}, []any{"ACL", "SETUSER", "default", "+@all"},
+			queue.Forbidden},
+		"emptied": {[]any{"FLUSHALL"}, nil, queue.Lost},
 	} {
 		do(t, client, fault.begin...)
 		if err := probe(); err == nil || queue.FaultOf(err) != fault.want {

@@ -13,11 +13,11 @@ import (
 // waitSlice is the length of one wait for the bell, and the delay at which a wait notices the end of its context.
 const waitSlice = 200 * time.Millisecond
 
-// Take takes up to max waiting messages off a lane and returns their ids. When there are none it waits for about block (0:
-// not at all), then returns none without an error. In the batch lane companies get even shares, in turn.
+// Take takes up to max waiting messages off a lane and returns their ids. When there are none it waits for about block
+// (0: not at all), then returns none without an error. In the batch lane companies get even shares, in turn.
 //
-// When ctx ends, Take returns within waitSlice: its error, or messages that it took meanwhile. The response of a call that
-// takes is always awaited.
+// When ctx ends, Take returns within waitSlice: its error, or messages that it took meanwhile. The response of a call
+// that takes is always awaited.
 func (q *Queue) Take(ctx context.Context, carrier string, lane Lane, max int, block time.Duration) ([]int64, error) {
 	if max <= 0 {
 		return nil, nil
@@ -42,7 +42,8 @@ func (q *Queue) Take(ctx context.Context, carrier string, lane Lane, max int, bl
 }
 
 // take runs takeScript once, after a wait for the bell if it waits; more means that companies are left in the ring.
-func (q *Queue) take(ctx context.Context, carrier string, lane Lane, max int, waits bool) (messages []int64, more bool, err error) {
+func (q *Queue) take(ctx context.Context, carrier string, lane Lane, max int, waits bool) (messages []int64, more bool,
+	err error) {
 	run := q.run
 	if waits {
 		run = q.await
@@ -68,8 +69,8 @@ func (q *Queue) take(ctx context.Context, carrier string, lane Lane, max int, wa
 	return messages, companies > 0, nil
 }
 
-// await waits for the bell, at most for a slice, and then runs a script. The server gets both in one pipeline, and starts
-// the script when the wait is over.
+// await waits for the bell, at most for a slice, and then runs a script. The server gets both in one pipeline, and
+// starts the script when the wait is over.
 func (q *Queue) await(ctx context.Context, script *redis.Script, c call) *redis.Cmd {
 	limited, cancel := context.WithTimeout(ctx, waitSlice+q.patience)
 	defer cancel()

@@ -31,11 +31,13 @@ func midnight(date time.Time) time.Time {
 
 // filter selects the paid messages of a period.
 func filter(carrier string, company sms.CompanyID, from, to time.Time) statistics.QualityFilter {
-	return statistics.QualityFilter{Company: company, AllCompanies: company == 0, First: from.In(sms.Burundi), Last: to.In(sms.Burundi).Add(-time.Hour), Carrier: carrier, Paid: true, Sums: true, Most: 1_000_000}
+	return statistics.QualityFilter{Company: company, AllCompanies: company == 0, First: from.In(sms.Burundi),
+		Last: to.In(sms.Burundi).Add(-time.Hour), Carrier: carrier, Paid: true, Sums: true, Most: 1_000_000}
 }
 
 // usageOf counts a company's paid messages by carrier and kind, and if daily by day.
-func usageOf(ctx context.Context, s *statistics.Store, company sms.CompanyID, from, to time.Time, daily bool) (list []used, err error) {
+func usageOf(ctx context.Context, s *statistics.Store, company sms.CompanyID, from, to time.Time, daily bool) (
+	list []used, err error) {
 	by := []statistics.Dimension{statistics.ByCarrier, statistics.ByKind}
 	if daily {
 		by = append([]statistics.Dimension{statistics.ByDay}, by...)
@@ -53,7 +55,8 @@ func usageOf(ctx context.Context, s *statistics.Store, company sms.CompanyID, fr
 }
 
 // chargedOf counts the paid messages of a period by carrier and, if each, by company.
-func chargedOf(ctx context.Context, s *statistics.Store, carrier string, company sms.CompanyID, from, to time.Time, each bool) (list []used, err error) {
+func chargedOf(ctx context.Context, s *statistics.Store, carrier string, company sms.CompanyID, from, to time.Time,
+	each bool) (list []used, err error) {
 	by := []statistics.Dimension{statistics.ByCarrier}
 	if each {
 		by = append(by, statistics.ByCompany)
@@ -71,7 +74,8 @@ func chargedOf(ctx context.Context, s *statistics.Store, carrier string, company
 }
 
 // acceptedOf counts the segments that carriers got.
-func acceptedOf(ctx context.Context, s *statistics.Store, carrier string, company sms.CompanyID, from, to time.Time) (list []carried, err error) {
+func acceptedOf(ctx context.Context, s *statistics.Store, carrier string, company sms.CompanyID, from, to time.Time) (
+	list []carried, err error) {
 	counted, err := s.Carried(ctx, from.In(sms.Burundi), to.In(sms.Burundi).Add(-time.Hour), carrier, company)
 	for i := range counted {
 		c := &counted[i]

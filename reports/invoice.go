@@ -17,7 +17,8 @@ type Invoice struct {
 	Accepted Sum       // segments that the carrier accepted, at its tariff
 	Unpaid   int64     // of these, segments of tests and of the gateway's own messages, which no company pays for
 	Possible int64     // segments that the carrier may have: it has not answered
-	Charged  Sum       // credits of the period's messages that this carrier has, at each company's price; refunds are not subtracted
+	// credits of the period's messages that this carrier has, at each company's price; refunds are not subtracted
+	Charged Sum
 }
 
 // Carried is a line of an invoice: the segments that a carrier accepted on one link at one tariff.
@@ -37,9 +38,10 @@ func (i *Invoice) Difference() int64 { return i.Accepted.Credits - i.Charged.Cre
 // Margin is what companies paid above the tariff, nil if one of the two is not known.
 func (i *Invoice) Margin() *billing.Money { return i.Charged.Amount.Minus(i.Accepted.Amount) }
 
-// ReadInvoices reads the invoices of all carriers, or of one, from midnight to midnight in Burundi, to exclusive; with a
-// company, the part of that company's messages.
-func ReadInvoices(ctx context.Context, deps Deps, carrier string, company sms.CompanyID, from, to time.Time) ([]Invoice, error) {
+// ReadInvoices reads the invoices of all carriers, or of one, from midnight to midnight in Burundi, to exclusive; with
+// a company, the part of that company's messages.
+func ReadInvoices(ctx context.Context, deps Deps, carrier string, company sms.CompanyID, from, to time.Time) (
+	[]Invoice, error) {
 	tariffs, err := deps.Ledger.Tariffs(ctx)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,8 @@ func ReadInvoices(ctx context.Context, deps Deps, carrier string, company sms.Co
 	all := make(map[string]*Invoice)
 	invoice := func(carrier string) *Invoice {
 		if all[carrier] == nil {
-			all[carrier] = &Invoice{Carrier: carrier, Accepted: Sum{0, billing.Centimes(0).Of(0)}, Charged: Sum{0, billing.Centimes(0).Of(0)}}
+			all[carrier] = &Invoice{Carrier: carrier, Accepted: Sum{0, billing.Centimes(0).Of(0)},
+				Charged: Sum{0, billing.Centimes(0).Of(0)}}
 		}
 		return all[carrier]
 	}
@@ -94,16 +97,18 @@ func (i *Invoice) carry(a carried, tariff billing.Rates, from, to time.Time) {
 // pricedMost is how many companies with a price of their own are read one by one.
 const pricedMost = 10
 
-// charge adds what companies were charged, each at its own price. Usually few companies have one: the others together are
-// the total without these. The total is a row of its own for each day, and the rows of all companies are many.
-func (r Deps) charge(ctx context.Context, carrier string, company sms.CompanyID, from, to time.Time, invoice func(carrier string) *Invoice) error {
+// charge adds what companies were charged, each at its own price. Usually few companies have one: the others together
+// are the total without these. The total is a row of its own for each day, and the rows of all companies are many.
+func (r Deps) charge(ctx context.Context, carrier string, company sms.CompanyID, from, to time.Time,
+	invoice func(carrier string) *Invoice) error {
 	prices, err := r.Ledger.AllPrices(ctx)
 	if err != nil {
 		return err
 	}
 	cuts := prices.Cuts(from, to)
 	for i := range len(cuts) - 1 {
-		counted, err := chargedOf(ctx, r.Statistics, carrier, company, cuts[i], cuts[i+1], company == 0 && len(prices) > pricedMost)
+		counted, err := chargedOf(ctx, r.Statistics, carrier, company, cuts[i], cuts[i+1], company == 0 &&
+			len(prices) > pricedMost)
 		for own := range prices {
 			if err != nil || company != 0 || own == 0 || len(prices) > pricedMost {
 				continue
@@ -111,7 +116,10 @@ func (r Deps) charge(ctx context.Context, carrier string, company sms.CompanyID,
 			var theirs []used
 			theirs, err = chargedOf(ctx, r.Statistics, carrier, own, cuts[i], cuts[i+1], false)
 			for _, u := range theirs {
-				if at := slices.IndexFunc(counted, func(all used) bool { return all.company == 0 && all.carrier == u.carrier }); at >= 0 {
+				if at := slices.IndexFunc(counted, func(all used) bool {
+					return all.company == 0 &&
+						all.carrier == u.carrier
+				}); at >= 0 {
 					counted[at].credits -= u.credits
 				}
 			}
@@ -122,7 +130,8 @@ func (r Deps) charge(ctx context.Context, carrier string, company sms.CompanyID,
 		}
 		for _, u := range counted {
 			of := invoice(u.carrier)
-			of.Charged = Sum{of.Charged.Credits + u.credits, of.Charged.Amount.Plus(prices.Of(u.company).At(cuts[i]).Amount(u.credits))}
+			of.Charged = Sum{of.Charged.Credits + u.credits,
+				of.Charged.Amount.Plus(prices.Of(u.company).At(cuts[i]).Amount(u.credits))}
 		}
 	}
 	return nil

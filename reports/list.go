@@ -25,17 +25,19 @@ const (
 // ErrList means that a carrier's list cannot be read.
 var ErrList = errors.New("it is no list of message ids")
 
-// idColumns are the names of the column of the ids, without what separates words; the first of them that a list has counts.
-var idColumns = []string{"messageid", "msgid", "smscmessageid", "smscmsgid", "smscid", "carriermessageid", "smsid", "idmessage", "iddumessage", "idsms",
+// idColumns are the names of the column of the ids, without what separates words; the first of them that a list has
+// counts.
+var idColumns = []string{"messageid", "msgid", "smscmessageid", "smscmsgid", "smscid", "carriermessageid", "smsid",
+	"idmessage", "iddumessage", "idsms",
 	"messageidentifier", "identifiantmessage", "identifiantdumessage", "identifiant", "id"}
 
 // spoilt is an id that a spreadsheet took for a number.
 var spoilt = regexp.MustCompile(`^[0-9]+([.,][0-9]+)?[eE]\+[0-9]+$`)
 
-// EachListed calls do with the ids of a carrier's list: the column of the ids ([idColumns]), or without such a heading the
-// first column. It is a text in UTF-8 or UTF-16, in any form of CSV that spreadsheets write, with titles above. Empty cells are
-// left out. The memory does not depend on the list's length. The errors are [ErrList] with the line and the cause, and those
-// of do and of reading.
+// EachListed calls do with the ids of a carrier's list: the column of the ids ([idColumns]), or without such a heading
+// the first column. It is a text in UTF-8 or UTF-16, in any form of CSV that spreadsheets write, with titles above.
+// Empty cells are left out. The memory does not depend on the list's length. The errors are [ErrList] with the line and
+// the cause, and those of do and of reading.
 func EachListed(list io.Reader, do func(id string) error) error {
 	lines := bufio.NewScanner(asUTF8(list))
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
@@ -106,7 +108,8 @@ func EachListedRow(rows func(row func(line int, cells []string) error) error, do
 	return err
 }
 
-const spoiltAdvice = "A spreadsheet took them for numbers and lost the last digits. Ask for the list as the carrier's program wrote it, or as text cells"
+const spoiltAdvice = "A spreadsheet took them for numbers and lost the last digits. Ask for the list as the carrier's " +
+	"program wrote it, or as text cells"
 
 // listed takes the rows of a list.
 type listed struct {
@@ -152,7 +155,9 @@ func (l *listed) begin() error {
 	} else if from = slices.IndexFunc(l.head, func(r listRow) bool {
 		return strings.ContainsAny(r.cells[0], "0123456789") && !strings.Contains(strings.TrimSpace(r.cells[0]), " ")
 	}); from < 0 { // the first with a digit is refused
-		if from = slices.IndexFunc(l.head, func(r listRow) bool { return strings.ContainsAny(r.cells[0], "0123456789") }); from < 0 {
+		if from = slices.IndexFunc(l.head, func(r listRow) bool {
+			return strings.ContainsAny(r.cells[0], "0123456789")
+		}); from < 0 {
 			from = len(l.head)
 		}
 	}
@@ -167,7 +172,8 @@ func (l *listed) begin() error {
 func idColumn(cells []string) int {
 	for _, name := range idColumns {
 		if at := slices.IndexFunc(cells, func(cell string) bool {
-			return strings.NewReplacer("_", "", " ", "", "-", "", ".", "").Replace(strings.ToLower(strings.TrimSpace(cell))) == name
+			return strings.NewReplacer("_", "", " ", "", "-", "", ".", "").Replace(
+				strings.ToLower(strings.TrimSpace(cell))) == name
 		}); at >= 0 {
 			return at
 		}
@@ -192,7 +198,8 @@ func (l *listed) take(line int, cells []string) error {
 	case spoilt.MatchString(id):
 		return fmt.Errorf("%w: line %d has %s instead of an id. %s", ErrList, line, id, spoiltAdvice)
 	case strings.ContainsAny(id, " \u00a0"):
-		return fmt.Errorf("%w: line %d: %q is no message id; name the column of the ids message_id", ErrList, line, id[:min(len(id), 40)])
+		return fmt.Errorf("%w: line %d: %q is no message id; name the column of the ids message_id", ErrList, line,
+			id[:min(len(id), 40)])
 	case decimal && len(id) > 16:
 		l.long++
 		if strings.Trim(id[15:], "0") == "" {
@@ -205,8 +212,8 @@ func (l *listed) take(line int, cells []string) error {
 	return nil
 }
 
-// separatorOf returns the separator of a list: the one that makes the most cells of the line with the columns' names, or of
-// all the first lines.
+// separatorOf returns the separator of a list: the one that makes the most cells of the line with the columns' names,
+// or of all the first lines.
 func separatorOf(head []string) string {
 	cells := func(separator string) (n int) {
 		for _, line := range head {
@@ -318,9 +325,11 @@ func (w *wide) Read(p []byte) (int, error) {
 }
 
 // DifferenceHeads are the columns of the messages behind an invoice's difference.
-var DifferenceHeads = []string{"message_id", "id", "company_id", "accepted_at", "carrier", "status", "test", "segments_accepted", "credits_charged"}
+var DifferenceHeads = []string{"message_id", "id", "company_id", "accepted_at", "carrier", "status", "test",
+	"segments_accepted", "credits_charged"}
 
 // DifferenceRow is a row of DifferenceHeads.
 func DifferenceRow(d *statistics.Discrepancy) []any {
-	return []any{d.MessageID, d.ULID.String(), int64(d.Company), d.AcceptedAt, d.Carrier, d.Status.String(), d.Test, d.Accepted, d.Charged}
+	return []any{d.MessageID, d.ULID.String(), int64(d.Company), d.AcceptedAt, d.Carrier, d.Status.String(), d.Test,
+		d.Accepted, d.Charged}
 }

@@ -1,13 +1,14 @@
-// Package reports puts together what several packages know about money: a company's statement from the ledger, its prices
-// and the counts of messages; a carrier's invoice from what it accepted, its tariff and what companies were charged.
+// Package reports puts together what several packages know about money: a company's statement from the ledger, its
+// prices and the counts of messages; a carrier's invoice from what it accepted, its tariff and what companies were
+// charged.
 //
 // Every amount is exact ([billing.Money]). An amount is nil where a price is not known.
 //
 // # Which price applies
 //
 // Days are those of Burundi. Usage is priced on the day of the request that was charged; purchases, corrections and
-// refunds on the day of their ledger row. What a carrier accepts is priced by its tariff on the day on which it took the
-// segment.
+// refunds on the day of their ledger row. What a carrier accepts is priced by its tariff on the day on which it took
+// the segment.
 package reports
 
 import (
@@ -53,8 +54,8 @@ type Sum struct {
 	Amount  *billing.Money `json:"amount"`
 }
 
-// Usage is a line of a statement: the credits of the messages of one carrier and kind at one price. Carrier and Kind are
-// empty for the difference between the ledger and the counts of messages, which may be negative.
+// Usage is a line of a statement: the credits of the messages of one carrier and kind at one price. Carrier and Kind
+// are empty for the difference between the ledger and the counts of messages, which may be negative.
 type Usage struct {
 	Carrier  string            `json:"carrier"`
 	Kind     string            `json:"kind"` // of statistics.Kinds

@@ -20,9 +20,9 @@ type allowance struct {
 // owe reserves room for a request with a body of this length; without room, it returns the status of a refusal. settled
 // releases the returned cost. The first request always has room, however long it is.
 //
-// A request without room is refused at once; the peer sends it again later. The reader must not wait for room: responses
-// to our requests and enquire_link come behind the requests in the same stream. The session would time out, with an
-// unknown outcome for a whole window.
+// A request without room is refused at once; the peer sends it again later. The reader must not wait for room:
+// responses to our requests and enquire_link come behind the requests in the same stream. The session would time out,
+// with an unknown outcome for a whole window.
 func (a *allowance) owe(length int) (cost int64, status Status) {
 	if a.most > 0 && a.unanswered.Load() >= a.most { // only the reader adds
 		return 0, StatusThrottled

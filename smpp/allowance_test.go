@@ -81,7 +81,8 @@ func TestDeliverBytes(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	until(t, "what was taken is handed over", func() bool { return h.count() == n-refused })
-	if held := h.size(); held > unansweredBytes || held < unansweredBytes/2 || counted(t, b.metrics.refused) != float64(refused) {
+	if held := h.size(); held > unansweredBytes || held < unansweredBytes/2 ||
+		counted(t, b.metrics.refused) != float64(refused) {
 		t.Errorf("%d bytes are held, %d refused", held, refused)
 	}
 	h.answer()
@@ -112,11 +113,13 @@ func TestBoundedFields(t *testing.T) {
 		body   []byte
 		status Status // 0: accepted
 	}{
-		{"the longest addresses", between(deliverBody(0, 0, "x"), strings.Repeat("1", maxPeerAddress), strings.Repeat("2", maxPeerAddress)), 0},
+		{"the longest addresses", between(deliverBody(0, 0, "x"), strings.Repeat("1", maxPeerAddress),
+			strings.Repeat("2", maxPeerAddress)), 0},
 		{"source_addr", between(deliverBody(0, 0, "x"), long, "INTUMWA"), StatusInvSrcAddr},
 		{"destination_addr", between(deliverBody(0, 0, "x"), "25779000000", long), StatusInvDstAddr},
 		{"service_type", append([]byte(long), deliverBody(0, 0, "x")...), StatusInvCmdLen},
-		{"message_payload", deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), maxText+1)}), StatusInvMsgLen},
+		{"message_payload", deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), maxText+1)}),
+			StatusInvMsgLen},
 		{"a TLV again and again", deliverBody(0, 0, "x", slicesOf(TLV{0x1400, []byte("v")}, 2*maxTLVs)...), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,11 +140,13 @@ func TestBoundedFields(t *testing.T) {
 		})
 	}
 	for _, body := range [][]byte{
-		between(deliverBody(4, 0, receiptText), long, "INTUMWA"), between(deliverBody(4, 0, receiptText), "25779000000", long),
+		between(deliverBody(4, 0, receiptText), long, "INTUMWA"),
+		between(deliverBody(4, 0, receiptText), "25779000000", long),
 		deliverBody(4, 0, receiptText, many...),
 	} {
 		d, err := Reading{}.decode(cmdDeliverSM, body, time.Now())
-		if err != nil || d.broken == nil || d.Receipt.ID != "0123456789" || len(d.Source)+len(d.Dest) > 2*maxPeerAddress || len(d.TLVs) > maxTLVs {
+		if err != nil || d.broken == nil || d.Receipt.ID != "0123456789" || len(d.Source)+len(d.Dest) > 2*maxPeerAddress ||
+			len(d.TLVs) > maxTLVs {
 			t.Errorf("a receipt: %v", err)
 		}
 	}

@@ -58,7 +58,8 @@ func New(opts Options) (*Bind, error) {
 		since: time.Now(),
 		moved: make(chan struct{}),
 	}
-	b.timers = timers{opts.EnquireLink, opts.EnquireTimeout, opts.ResponseTimeout, opts.UnknownHold, opts.WriteTimeout, opts.DrainTimeout, opts.UnbindTimeout, 0}
+	b.timers = timers{opts.EnquireLink, opts.EnquireTimeout, opts.ResponseTimeout, opts.UnknownHold, opts.WriteTimeout,
+		opts.DrainTimeout, opts.UnbindTimeout, 0}
 	b.sends, b.log, b.pace = cmdSubmitSM, opts.Log, newPacer(opts.TPS)
 	b.metrics = opts.Metrics.bind(opts.Carrier, opts.Name)
 	b.class, b.requested, b.onLate = Status.Class, b.delivered, opts.OnLate

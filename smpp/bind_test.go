@@ -53,7 +53,8 @@ func TestBindVersions(t *testing.T) {
 			b, _ := run(t, o)
 			p := sim.accept()
 			bind := p.expect(9)
-			if want := "intumwa\x00a password of thirty octets...\x00\x00" + string([]byte{cmp.Or(c.version, Version34)}) + "\x00\x00\x00"; string(bind.body) != want {
+			if want := "intumwa\x00a password of thirty octets...\x00\x00" + string([]byte{cmp.Or(c.version, Version34)}) +
+				"\x00\x00\x00"; string(bind.body) != want {
 				t.Errorf("body %q, want %q", bind.body, want)
 			}
 			p.send(0x80000009, 0, bind.sequence, []byte(c.response)...)
@@ -76,7 +77,8 @@ func TestBindVersions(t *testing.T) {
 // TestBindModes: which binds each mode makes, where and as whom; a receiver alone submits nothing.
 func TestBindModes(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[BindMode]string{Transceiver: "9 intumwa", TransmitterReceiver: "2 intumwa, 1 other", Transmitter: "2 intumwa", Receiver: "1 other"} {
+	for mode, want := range map[BindMode]string{Transceiver: "9 intumwa", TransmitterReceiver: "2 intumwa, 1 other",
+		Transmitter: "2 intumwa", Receiver: "1 other"} {
 		t.Run(mode.String(), func(t *testing.T) {
 			here, there := newCarrier(t), newCarrier(t)
 			o := options(here.ln.Addr().String())
@@ -105,7 +107,8 @@ func TestBindModes(t *testing.T) {
 				t.Errorf("binds: %v, want %s", got, want)
 			}
 			err := b.Submit(context.Background(), sample(), func(Result) {})
-			if submits := mode != Receiver; submits != mode.Submits() || submits != (err == nil) || !submits && !errors.Is(err, ErrNotBound) {
+			if submits := mode != Receiver; submits != mode.Submits() || submits != (err == nil) || !submits &&
+				!errors.Is(err, ErrNotBound) {
 				t.Errorf("submits: %v, %v", mode.Submits(), err)
 			}
 			if mode.Receives() != (mode != Transmitter) {
@@ -128,8 +131,8 @@ func TestLocalAddress(t *testing.T) {
 	}
 }
 
-// TestOtherAddress: the next address is tried when one takes no connection, refuses the bind or does not answer it. After
-// the bind is lost the first is tried first.
+// TestOtherAddress: the next address is tried when one takes no connection, refuses the bind or does not answer it.
+// After the bind is lost the first is tried first.
 func TestOtherAddress(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*peer){
@@ -284,7 +287,8 @@ func TestOddBindAnswers(t *testing.T) {
 			var refused *StatusError
 			switch {
 			case c.want == timeout:
-				if refusal(err) != nil || !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), "does not answer it") {
+				if refusal(err) != nil || !errors.Is(err, os.ErrDeadlineExceeded) ||
+					!strings.Contains(err.Error(), "does not answer it") {
 					t.Errorf("got %v", err)
 				}
 			case !errors.As(err, &refused) || uint32(refused.Status) != c.want || bindResult(err) != bindRejected:

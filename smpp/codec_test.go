@@ -76,10 +76,14 @@ func TestDecodeDelivery(t *testing.T) {
 		{"receipt", cmdDeliverSM, deliverBody(0x04, 0, receiptText), receiptText, 0, true},
 		{"UDH stays", cmdDeliverSM, deliverBody(0x40, 0, udh), udh, 0, false},
 		{"UDHI without UDH", cmdDeliverSM, deliverBody(0x44, 0, receiptText), receiptText, 0, true},
-		{"UDHI and message_payload", cmdDeliverSM, deliverBody(0x40, 0, "", TLV{TagMessagePayload, []byte(udh)}), udh, 0, false},
-		{"big message_payload", cmdDeliverSM, deliverBody(0x04, 0, "", TLV{TagMessagePayload, []byte(payload)}), payload, 0, false},
-		{"message_payload beside a text", cmdDeliverSM, deliverBody(0, 0, "hi", TLV{TagMessagePayload, []byte("x")}), "hi", 1, false},
-		{"vendor TLVs", cmdDeliverSM, deliverBody(0x04, 0, receiptText, TLV{0x1454, []byte("v")}, TLV{0x1418, nil}), receiptText, 2, true},
+		{"UDHI and message_payload", cmdDeliverSM, deliverBody(0x40, 0, "", TLV{TagMessagePayload, []byte(udh)}), udh, 0,
+			false},
+		{"big message_payload", cmdDeliverSM, deliverBody(0x04, 0, "", TLV{TagMessagePayload, []byte(payload)}), payload, 0,
+			false},
+		{"message_payload beside a text", cmdDeliverSM, deliverBody(0, 0, "hi", TLV{TagMessagePayload, []byte("x")}), "hi", 1,
+			false},
+		{"vendor TLVs", cmdDeliverSM, deliverBody(0x04, 0, receiptText, TLV{0x1454, []byte("v")}, TLV{0x1418, nil}),
+			receiptText, 2, true},
 		{"data_sm receipt", cmdDataSM, dataBody(0x04, 0, TLV{TagMessagePayload, []byte(receiptText)}), receiptText, 0, true},
 		{"a stray byte behind", cmdDeliverSM, append(deliverBody(0, 0, "hello"), 0), "hello", 0, false},
 	} {
@@ -91,7 +95,8 @@ func TestDecodeDelivery(t *testing.T) {
 			if string(d.ShortMessage) != c.text || len(d.TLVs) != c.tlvs || (d.Receipt != nil) != c.receipt {
 				t.Errorf("got %+v", d)
 			}
-			if d.Source != "25779000000" || d.Dest != "INTUMWA" || d.SourceTON != 1 || d.DestTON != 5 || d.DataSM != (c.command == cmdDataSM) {
+			if d.Source != "25779000000" || d.Dest != "INTUMWA" || d.SourceTON != 1 || d.DestTON != 5 ||
+				d.DataSM != (c.command == cmdDataSM) {
 				t.Errorf("got %+v", d)
 			}
 			if c.receipt && len(c.text) < 1000 && (d.Receipt.ID != "0123456789" || d.Receipt.State != "DELIVRD") {
@@ -116,7 +121,8 @@ func TestDecodeTruncatedDelivery(t *testing.T) {
 				d, err := Reading{}.decode(cmdDeliverSM, whole[:n], time.Now())
 				switch {
 				case err != nil:
-				case esm == 0 && d.broken != nil && d.Receipt == nil && n > len(whole)-len(text) && strings.HasPrefix(text, string(d.ShortMessage)):
+				case esm == 0 && d.broken != nil && d.Receipt == nil && n > len(whole)-len(text) &&
+					strings.HasPrefix(text, string(d.ShortMessage)):
 				case d.broken == nil, d.Receipt == nil, d.Receipt.ID != "0123456789", d.Receipt.State != "DELIVRD":
 					t.Fatalf("%d of %d bytes: %+v", n, len(whole), d)
 				default:
@@ -153,11 +159,15 @@ func TestDecodeBrokenDelivery(t *testing.T) {
 		{"TLV, an intermediate notification", cmdDeliverSM, cut(deliverBody(0x20, 0, receiptText)), 0, 0},
 		{"TLV, no id", cmdDeliverSM, cut(deliverBody(4, 0, "stat:DELIVRD", state)), StatusInvOptStream, 0},
 		{"TLV, no state", cmdDeliverSM, cut(deliverBody(4, 0, "", id)), StatusInvOptStream, 0},
-		{"the TLV that has the id", cmdDeliverSM, append(deliverBody(4, 0, "", state), 0, 0x1E, 0, 9, '0', '1'), StatusInvOptStream, 0},
+		{"the TLV that has the id", cmdDeliverSM, append(deliverBody(4, 0, "", state), 0, 0x1E, 0, 9, '0', '1'),
+			StatusInvOptStream, 0},
 		{"sm_length", cmdDeliverSM, longer(deliverBody(4, 0, receiptText), receiptText, 40), 0, 0},
-		{"sm_length, the id may be cut", cmdDeliverSM, longer(deliverBody(4, 0, "stat:DELIVRD id:01"), "stat:DELIVRD id:01", 1), StatusInvCmdLen, 0},
-		{"sm_length, TLVs in its reach", cmdDeliverSM, append(longer(deliverBody(4, 0, receiptText), receiptText, 40), 0, 0x1E, 0, 2, '9', 0), 0, 0},
-		{"sm_length, UCS-2", cmdDeliverSM, longer(deliverBody(4, 8, wide("id:0123456789 stat:DELIVRD err:")), wide("id:0123456789 stat:DELIVRD err:"), 7), 0, 0},
+		{"sm_length, the id may be cut", cmdDeliverSM, longer(deliverBody(4, 0, "stat:DELIVRD id:01"), "stat:DELIVRD id:01",
+			1), StatusInvCmdLen, 0},
+		{"sm_length, TLVs in its reach", cmdDeliverSM, append(longer(deliverBody(4, 0, receiptText), receiptText, 40), 0,
+			0x1E, 0, 2, '9', 0), 0, 0},
+		{"sm_length, UCS-2", cmdDeliverSM, longer(deliverBody(4, 8, wide("id:0123456789 stat:DELIVRD err:")),
+			wide("id:0123456789 stat:DELIVRD err:"), 7), 0, 0},
 		{"no sm_length", cmdDeliverSM, deliverBody(4, 0, "")[:len(deliverBody(4, 0, ""))-1], StatusInvCmdLen, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -222,7 +232,8 @@ func FuzzDelivery(f *testing.F) {
 			}
 			return
 		}
-		if d.broken != nil && d.broken.status != StatusOK && (d.Receipt == nil || d.Receipt.ID == "" || d.Receipt.State == "") && (d.Receipt != nil || len(d.ShortMessage) == 0) {
+		if d.broken != nil && d.broken.status != StatusOK &&
+			(d.Receipt == nil || d.Receipt.ID == "" || d.Receipt.State == "") && (d.Receipt != nil || len(d.ShortMessage) == 0) {
 			t.Errorf("%v, and neither a receipt nor a text: %+v", d.broken, d)
 		}
 		size := len(d.ShortMessage) + len(d.Source) + len(d.Dest) + len(d.ServiceType)
@@ -251,7 +262,8 @@ func BenchmarkEncodeSubmit(b *testing.B) {
 }
 
 func decodeReceipt(t testing.TB) func() {
-	body := deliverBody(4, 0, receiptText, TLV{TagReceiptedMessageID, []byte("0123456789\x00")}, TLV{TagMessageState, []byte{2}})
+	body := deliverBody(4, 0, receiptText, TLV{TagReceiptedMessageID, []byte("0123456789\x00")},
+		TLV{TagMessageState, []byte{2}})
 	return func() {
 		d, err := Reading{}.decode(cmdDeliverSM, body, time.Time{})
 		if err != nil || d.Receipt == nil {

@@ -31,7 +31,8 @@ func (rules Reading) decode(cmd command, body []byte, received time.Time) (*Deli
 	d.markUDH(rules.HiddenUDH)
 	d.classify(rules, cut)
 	broken := cmp.Or(d.broken, fault)
-	if broken == nil || broken.status == StatusOK && fault == nil || d.Receipt != nil && d.Receipt.ID != "" && d.Receipt.State != "" {
+	if broken == nil || broken.status == StatusOK && fault == nil || d.Receipt != nil && d.Receipt.ID != "" &&
+		d.Receipt.State != "" {
 		d.broken = broken
 		return d, nil
 	}
@@ -47,8 +48,8 @@ type orders struct {
 	schedule, validity                          string
 }
 
-// read reads the body of a deliver_sm, submit_sm or data_sm. It reports whether the text ends before its length says. The
-// error is for a body that ends before its text.
+// read reads the body of a deliver_sm, submit_sm or data_sm. It reports whether the text ends before its length says.
+// The error is for a body that ends before its text.
 func (d *Delivery) read(body []byte, o *orders) (cut bool, missing error) {
 	f := fieldReader{rest: body}
 	f.cString("service_type", &d.ServiceType)
@@ -86,8 +87,8 @@ func (d *Delivery) read(body []byte, o *orders) (cut bool, missing error) {
 	return d.takeTLVs(f.rest[len(text):]) || cut, nil
 }
 
-// classify reads d as a receipt, if it is one, and unpacks its text. If the text is cut, a receipt does without the last
-// word, which may be incomplete: half an id could match another message.
+// classify reads d as a receipt, if it is one, and unpacks its text. If the text is cut, a receipt does without the
+// last word, which may be incomplete: half an id could match another message.
 func (d *Delivery) classify(rules Reading, cut bool) {
 	text := d.ShortMessage
 	if cut {
@@ -153,14 +154,16 @@ func (d *Delivery) takeTLVs(raw []byte) (cut bool) {
 	usual := len(raw)
 	raw, order := tlvLayout(raw)
 	if len(raw) != usual || order != binary.ByteOrder(binary.BigEndian) {
-		d.broken = cmp.Or(d.broken, &decodeError{StatusOK, fmt.Errorf("TLVs behind %d NULs, lengths in %s", usual-len(raw), order)})
+		d.broken = cmp.Or(d.broken, &decodeError{StatusOK, fmt.Errorf("TLVs behind %d NULs, lengths in %s", usual-len(raw),
+			order)})
 	}
 	inText := len(d.ShortMessage) > 0
 	for len(raw) >= tlvHeader {
 		tag, length := binary.BigEndian.Uint16(raw), int(order.Uint16(raw[2:]))
 		raw = raw[tlvHeader:]
 		if length > len(raw) {
-			d.broken = cmp.Or(d.broken, &decodeError{StatusInvOptStream, fmt.Errorf("TLV %#04x: %d bytes, length %d", tag, len(raw), length)})
+			d.broken = cmp.Or(d.broken, &decodeError{StatusInvOptStream,
+				fmt.Errorf("TLV %#04x: %d bytes, length %d", tag, len(raw), length)})
 			if cut = tag == TagMessagePayload && !inText && len(raw) > 0; cut {
 				d.ShortMessage = slices.Clip(raw)
 			}
@@ -187,8 +190,8 @@ func (d *Delivery) takeTLVs(raw []byte) (cut bool) {
 	return false
 }
 
-// tlvLayout finds how the optional parameters are written: behind up to three NULs that end the text, and with lengths in
-// either order. They are as SMPP says unless only another layout ends with the PDU. Up to three bytes after them are
+// tlvLayout finds how the optional parameters are written: behind up to three NULs that end the text, and with lengths
+// in either order. They are as SMPP says unless only another layout ends with the PDU. Up to three bytes after them are
 // ignored.
 func tlvLayout(raw []byte) (from []byte, order binary.ByteOrder) {
 	if left, ok := afterTLVs(raw, binary.BigEndian); ok && left < tlvHeader {

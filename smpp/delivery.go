@@ -97,7 +97,8 @@ func (b *Bind) delivered(s *session, h header, body []byte) bool {
 	if d.broken != nil {
 		b.metrics.malformed.Inc()
 		if n, due := b.brokenSeen.Due(time.Now()); due {
-			b.opts.Log.Warn("malformed PDU; its text or receipt is used", "event", "malformed_receipt", "command", h.command.String(), "count", n, "error", d.broken)
+			b.opts.Log.Warn("malformed PDU; its text or receipt is used", "event", "malformed_receipt", "command",
+				h.command.String(), "count", n, "error", d.broken)
 		}
 	}
 	d.session, d.header, d.cost, d.BoundAt = s, h, cost, s.begun
@@ -108,7 +109,8 @@ func (b *Bind) delivered(s *session, h header, body []byte) bool {
 func (b *Bind) refuseMalformed(s *session, h header, cost int64, err error) {
 	b.metrics.malformed.Inc()
 	if n, due := b.refusedSeen.Due(time.Now()); due {
-		b.opts.Log.Warn("malformed PDU refused", "event", "malformed_pdu", "command", h.command.String(), "count", n, "error", err)
+		b.opts.Log.Warn("malformed PDU refused", "event", "malformed_pdu", "command", h.command.String(), "count", n, "error",
+			err)
 	}
 	status := StatusSysErr
 	var bad *decodeError

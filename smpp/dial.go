@@ -182,8 +182,8 @@ func bindAnswer(cmd command, h header) (answers bool, err error) {
 	return false, nil
 }
 
-// peerVersion reads sc_interface_version, the only optional parameter of a bind response (SMPP 3.4, 4.1.2); 0 if there is
-// none.
+// peerVersion reads sc_interface_version, the only optional parameter of a bind response (SMPP 3.4, 4.1.2); 0 if there
+// is none.
 func peerVersion(body []byte) uint8 {
 	_, rest, _ := bytes.Cut(body, []byte{0}) // system_id
 	var d Delivery

@@ -32,7 +32,8 @@ type endpoint struct {
 // timers are the times of Options that rule a session.
 type timers struct {
 	enquireLink, enquireTimeout, responseTimeout, unknownHold, writeTimeout, drainTimeout, unbindTimeout time.Duration
-	inactivity                                                                                           time.Duration // 0: no limit
+	// 0: no limit
+	inactivity time.Duration
 }
 
 // shortest is the shortest time that the keeper measures.

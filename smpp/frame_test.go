@@ -41,7 +41,8 @@ func TestFrameReader(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, PDU %d: %v", name, i, err)
 			}
-			if uint32(h.command) != w.command || uint32(h.status) != w.status || h.sequence != w.sequence || !bytes.Equal(body, w.body) {
+			if uint32(h.command) != w.command || uint32(h.status) != w.status || h.sequence != w.sequence ||
+				!bytes.Equal(body, w.body) {
 				t.Fatalf("%s, PDU %d: got %+v", name, i, h)
 			}
 		}
@@ -63,7 +64,8 @@ func TestFrameReaderCutOff(t *testing.T) {
 
 // Impossible lengths allocate no memory.
 func TestFrameReaderBounds(t *testing.T) {
-	for _, head := range []string{"\x00\x00\x00\x00", "\x00\x00\x00\x0f", "\x00\x01\x11\x71", "\x80\x00\x00\x00", "\xff\xff\xff\xff", "HTTP", "GET "} {
+	for _, head := range []string{"\x00\x00\x00\x00", "\x00\x00\x00\x0f", "\x00\x01\x11\x71", "\x80\x00\x00\x00",
+		"\xff\xff\xff\xff", "HTTP", "GET "} {
 		stream := append([]byte(head), bytes.Repeat([]byte("x"), 64)...)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -44,7 +44,8 @@ func theirs(cmd command, body []byte) (fields map[pdufield.Name]string, tlvs map
 // that cannot read: a UDH, more than 4096 bytes, and the trailing bytes that we ignore.
 func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 	f.Add(deliverBody(4, 0, receiptText))
-	f.Add(deliverBody(0, 8, "\x00h\x00i", TLV{TagUserMessageReference, []byte{1, 2}}, TLV{0x1400, nil}, TLV{0x1400, []byte("v")}))
+	f.Add(deliverBody(0, 8, "\x00h\x00i", TLV{TagUserMessageReference, []byte{1, 2}}, TLV{0x1400, nil},
+		TLV{0x1400, []byte("v")}))
 	f.Add(deliverBody(4, 0, "", TLV{TagMessagePayload, []byte(receiptText)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		d, err := Reading{}.decode(cmdDeliverSM, bytes.Clone(body), time.Now())
@@ -65,7 +66,8 @@ func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 			delete(tlvs, TagMessagePayload)
 		}
 		for name, want := range map[pdufield.Name]string{
-			pdufield.ServiceType: d.ServiceType, pdufield.SourceAddr: d.Source, pdufield.DestinationAddr: d.Dest, pdufield.ShortMessage: text,
+			pdufield.ServiceType: d.ServiceType, pdufield.SourceAddr: d.Source, pdufield.DestinationAddr: d.Dest,
+			pdufield.ShortMessage:  text,
 			pdufield.SourceAddrTON: string([]byte{d.SourceTON}), pdufield.SourceAddrNPI: string([]byte{d.SourceNPI}),
 			pdufield.DestAddrTON: string([]byte{d.DestTON}), pdufield.DestAddrNPI: string([]byte{d.DestNPI}),
 			pdufield.ESMClass:           string([]byte{d.ESMClass}),
@@ -88,14 +90,18 @@ func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 // FuzzSubmitLikeGoSMPP: every valid submit_sm is written byte by byte as in the specification, and go-smpp's decoder
 // reads the same fields.
 func FuzzSubmitLikeGoSMPP(f *testing.F) {
-	f.Add("VMA", "INTUMWA", "25779000000", "000001000000000R", []byte("hello"), TagUserMessageReference, []byte{1, 2}, byte(8))
+	f.Add("VMA", "INTUMWA", "25779000000", "000001000000000R", []byte("hello"), TagUserMessageReference, []byte{1, 2},
+		byte(8))
 	f.Add("", "\xff", "1", "", bytes.Repeat([]byte{0}, 254), uint16(0x1400), []byte(nil), byte(0))
 	f.Add("", "", "1", "", []byte(nil), TagMessagePayload, bytes.Repeat([]byte("x"), 3000), byte(0))
 	f.Add("", "", "1", "", []byte(nil), TagMessagePayload, bytes.Repeat([]byte("x"), 60_000), byte(0))
-	f.Add("VMA", "ABCDEFGHIJKLMNOPQRST", "25779000000", "000001000000000R", []byte("\x05\x00\x03\x01\x02\x01\x00a\x00b"), TagUserMessageReference, []byte{0x12, 0x34}, byte(0x40))
+	f.Add("VMA", "ABCDEFGHIJKLMNOPQRST", "25779000000", "000001000000000R", []byte("\x05\x00\x03\x01\x02\x01\x00a\x00b"),
+		TagUserMessageReference, []byte{0x12, 0x34}, byte(0x40))
 	f.Fuzz(func(t *testing.T, service, source, dest, validity string, text []byte, tag uint16, value []byte, coding byte) {
-		m := &Submit{ServiceType: service, Source: source, SourceTON: coding, SourceNPI: 1, Dest: dest, DestTON: 1, DestNPI: coding, Validity: validity,
-			ESMClass: coding &^ esmUDHI, RegisteredDelivery: 1, DataCoding: coding, ShortMessage: text, TLVs: []TLV{{tag, value}}}
+		m := &Submit{ServiceType: service, Source: source, SourceTON: coding, SourceNPI: 1, Dest: dest, DestTON: 1,
+			DestNPI: coding, Validity: validity,
+			ESMClass: coding &^ esmUDHI, RegisteredDelivery: 1, DataCoding: coding, ShortMessage: text,
+			TLVs: []TLV{{tag, value}}}
 		if m.validate() != nil {
 			return
 		}
@@ -110,8 +116,10 @@ func FuzzSubmitLikeGoSMPP(f *testing.F) {
 			return
 		}
 		fields, tlvs := theirs(cmdSubmitSM, out[headerLength:])
-		got := []string{fields[pdufield.ServiceType], fields[pdufield.SourceAddr], fields[pdufield.DestinationAddr], fields[pdufield.ValidityPeriod], fields[pdufield.ShortMessage], tlvs[tag]}
-		if want := []string{service, source, dest, validity, string(text), string(value)}; !slices.Equal(got, want) || len(tlvs) != 1 {
+		got := []string{fields[pdufield.ServiceType], fields[pdufield.SourceAddr], fields[pdufield.DestinationAddr],
+			fields[pdufield.ValidityPeriod], fields[pdufield.ShortMessage], tlvs[tag]}
+		if want := []string{service, source, dest, validity, string(text), string(value)}; !slices.Equal(got, want) ||
+			len(tlvs) != 1 {
 			t.Errorf("go-smpp reads %q, %v", got, tlvs)
 		}
 	})

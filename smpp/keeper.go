@@ -81,11 +81,13 @@ func (s *session) sweep(now time.Time) (doubt bool) {
 	s.mu.Unlock()
 	if late > 0 {
 		b.metrics.timeouts.Add(float64(late))
-		b.log.Warn("submit_sm unanswered past the response timeout; their window slots are kept", "event", "submit_unanswered",
+		b.log.Warn("submit_sm unanswered past the response timeout; their window slots are kept", "event",
+			"submit_unanswered",
 			"newly", late, "overdue", overdue, "in_flight", inFlight)
 	}
 	if len(given) > 0 {
-		b.log.Error("submit_sm given up unanswered; the carrier may have them", "event", "submit_given_up", "count", len(given))
+		b.log.Error("submit_sm given up unanswered; the carrier may have them", "event", "submit_given_up", "count",
+			len(given))
 	}
 	for _, p := range given {
 		s.giveUp(p, now, fmt.Errorf("smpp: no answer to submit_sm for %s", b.unknownHold))

@@ -254,10 +254,11 @@ func TestReconnectTimes(t *testing.T) {
 	})
 }
 
-// TestSilentBind: a carrier that takes connections, does not answer the bind and comes back after three minutes is bound
-// within 12 s. A bind whose connection takes long to come is the same.
+// TestSilentBind: a carrier that takes connections, does not answer the bind and comes back after three minutes is
+// bound within 12 s. A bind whose connection takes long to come is the same.
 func TestSilentBind(t *testing.T) {
-	for name, dial := range map[string]time.Duration{"silent to the bind": 0, "silent to the connection": DefaultDialTimeout} {
+	for name, dial := range map[string]time.Duration{"silent to the bind": 0,
+		"silent to the connection": DefaultDialTimeout} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, c := pipeBind(t, nil)

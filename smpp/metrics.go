@@ -17,8 +17,8 @@ type Metrics struct {
 	running map[*Bind]struct{}
 }
 
-// ServerMetrics counts for all peers of a process. Every metric is named intumwa_smpp_server_…; its labels take values of
-// closed sets only.
+// ServerMetrics counts for all peers of a process. Every metric is named intumwa_smpp_server_…; its labels take values
+// of closed sets only.
 type ServerMetrics struct {
 	all   *sessionMetrics
 	bound prometheus.Gauge
@@ -58,13 +58,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// NewServerMetrics returns metrics registered with reg; with nil they are not registered. It panics if reg has them already.
+// NewServerMetrics returns metrics registered with reg; with nil they are not registered. It panics if reg has them
+// already.
 func NewServerMetrics(reg prometheus.Registerer) *ServerMetrics {
 	c := newCounters(reg, "smpp_server", cmdDeliverSM, cmdSubmitSM, nil)
 	return &ServerMetrics{
 		all: c.of(cmdDeliverSM, cmdSubmitSM, nil),
 		bound: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
-			Namespace: "intumwa", Subsystem: "smpp_server", Name: "sessions_bound", Help: "Binds of customers' programs at this process.",
+			Namespace: "intumwa", Subsystem: "smpp_server", Name: "sessions_bound",
+			Help: "Binds of customers' programs at this process.",
 		}),
 	}
 }
@@ -82,14 +84,17 @@ func newCounters(reg prometheus.Registerer, subsystem string, sends, takes comma
 			Namespace: "intumwa", Subsystem: subsystem, Name: name, Help: help, Buckets: buckets,
 		}, own)
 	}
-	verb, refused := "submit", counterName{"deliveries_refused_total", "deliver_sm refused because unanswered ones fill the memory."}
+	verb, refused := "submit", counterName{"deliveries_refused_total",
+		"deliver_sm refused because unanswered ones fill the memory."}
 	malformed := "deliver_sm and data_sm that could not be decoded."
 	if takes == cmdSubmitSM {
-		verb, refused = "deliver", counterName{"requests_excess_total", "Requests refused because too many are unanswered, or at the end of a session."}
+		verb, refused = "deliver", counterName{"requests_excess_total",
+			"Requests refused because too many are unanswered, or at the end of a session."}
 		malformed = "Requests that could not be decoded."
 	}
 	c := counters{
-		pdus: counter("pdus_total", "PDUs. A vendor's status has its own label if it is one of the ten most frequent, else other.",
+		pdus: counter("pdus_total", "PDUs. A vendor's status has its own label if it is one of the ten most frequent, "+
+			"else other.",
 			"direction", "command", "status"),
 		binds: counter("bind_attempts_total", "Bind attempts.", "result", "status"),
 		closes: counter("session_closed_total", "Ended sessions.",
@@ -108,7 +113,8 @@ func newCounters(reg prometheus.Registerer, subsystem string, sends, takes comma
 		malformed:       counter("malformed_pdus_total", malformed),
 		refused:         counter(refused.name, refused.help),
 	}
-	c.vendors = &vendorStatuses{count: make(map[Status]uint64), labelled: make(map[Status]bool), vectors: []*prometheus.CounterVec{c.pdus, c.binds}}
+	c.vendors = &vendorStatuses{count: make(map[Status]uint64), labelled: make(map[Status]bool),
+		vectors: []*prometheus.CounterVec{c.pdus, c.binds}}
 	return c
 }
 

@@ -70,7 +70,8 @@ func TestVendorStatuses(t *testing.T) {
 	}
 	statuses := func() (list []string) {
 		for name, n := range series(t, reg) {
-			if _, status, ok := strings.Cut(name, "intumwa_smpp_pdus_total{command=submit_sm_resp,direction=in,status="); ok && n > 0 {
+			if _, status, ok := strings.Cut(name, "intumwa_smpp_pdus_total{command=submit_sm_resp,direction=in,status="); ok &&
+				n > 0 {
 				list = append(list, strings.TrimSuffix(status, "}"))
 			}
 		}
@@ -81,7 +82,8 @@ func TestVendorStatuses(t *testing.T) {
 		send(0x400+s, 5+int(s))
 	}
 	send(0x500, 10)
-	want := []string{"0x00000400", "0x00000401", "0x00000402", "0x00000403", "0x00000404", "0x00000405", "0x00000406", "0x00000407", "0x00000408", "0x00000409", "other"}
+	want := []string{"0x00000400", "0x00000401", "0x00000402", "0x00000403", "0x00000404", "0x00000405", "0x00000406",
+		"0x00000407", "0x00000408", "0x00000409", "other"}
 	if got := statuses(); !slices.Equal(got, want) {
 		t.Errorf("ten and a rare one: %v", got)
 	}

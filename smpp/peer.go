@@ -37,8 +37,10 @@ type Peer struct {
 func NewPeer(conn net.Conn, opts *Serving) *Peer {
 	o := *opts
 	o.complete()
-	p := &Peer{opts: &o, lost: make(chan *session, 4), refusals: make(map[Status]uint64), login: Login{Remote: conn.RemoteAddr()}}
-	p.timers = timers{o.EnquireLink, o.EnquireTimeout, o.ResponseTimeout, o.ResponseTimeout, o.WriteTimeout, o.DrainTimeout, o.UnbindTimeout, o.Inactivity}
+	p := &Peer{opts: &o, lost: make(chan *session, 4), refusals: make(map[Status]uint64),
+		login: Login{Remote: conn.RemoteAddr()}}
+	p.timers = timers{o.EnquireLink, o.EnquireTimeout, o.ResponseTimeout, o.ResponseTimeout, o.WriteTimeout,
+		o.DrainTimeout, o.UnbindTimeout, o.Inactivity}
 	p.sends, p.log, p.pace, p.metrics = cmdDeliverSM, slog.New(slog.DiscardHandler), newPacer(0), o.Metrics.all
 	p.class, p.requested = Status.Class, p.served
 	p.window.Store(int64(o.Window))
@@ -48,14 +50,14 @@ func NewPeer(conn net.Conn, opts *Serving) *Peer {
 	return p
 }
 
-// servedSequence is where the sequence_numbers of our requests to a peer begin: far from its own, because some libraries
-// (go-smpp) take a deliver_sm for the response to a submit_sm with the same number.
+// servedSequence is where the sequence_numbers of our requests to a peer begin: far from its own, because some
+// libraries (go-smpp) take a deliver_sm for the response to a submit_sm with the same number.
 const servedSequence = 0x40000000
 
 // Run takes the connection through its bind and serves it until it ends, Unbind ends it, or ctx ends. Then requests are
-// refused with ESME_RMSGQFUL, responses are awaited both ways for up to DrainTimeout, an unbind is sent and the connection
-// closed. When Run returns, every done has been called, all its goroutines have ended, and responses to requests go
-// nowhere. It returns why the session ended; nil if one of the sides unbound. Call it once.
+// refused with ESME_RMSGQFUL, responses are awaited both ways for up to DrainTimeout, an unbind is sent and the
+// connection closed. When Run returns, every done has been called, all its goroutines have ended, and responses to
+// requests go nowhere. It returns why the session ended; nil if one of the sides unbound. Call it once.
 func (p *Peer) Run(ctx context.Context) error {
 	if !p.running.CompareAndSwap(false, true) {
 		return errRunning
@@ -98,9 +100,9 @@ func (s *session) reason() *closure {
 	return cmp.Or(s.closing, s.leaving)
 }
 
-// Deliver sends one deliver_sm: a receipt or an MO. It waits for a slot of the window. Errors, results and done are those of
-// [Bind.Submit]; a session that does not receive (bind_transmitter) always gives ErrNotBound. To a peer with SMPP 3.3 the
-// optional parameters are left out.
+// Deliver sends one deliver_sm: a receipt or an MO. It waits for a slot of the window. Errors, results and done are
+// those of [Bind.Submit]; a session that does not receive (bind_transmitter) always gives ErrNotBound. To a peer with
+// SMPP 3.3 the optional parameters are left out.
 func (p *Peer) Deliver(ctx context.Context, m *Submit, done func(Result)) error {
 	if err := m.validate(); err != nil {
 		return err
@@ -115,8 +117,8 @@ func (p *Peer) Deliver(ctx context.Context, m *Submit, done func(Result)) error 
 	return p.session.submit(ctx, m, login.Version >= Version34, done)
 }
 
-// Unbind ends the session within d, politely: requests are refused at once, responses are awaited for up to two thirds of
-// d, then it is unbound and closed. reason is for the log. Before the bind the connection is closed after d.
+// Unbind ends the session within d, politely: requests are refused at once, responses are awaited for up to two thirds
+// of d, then it is unbound and closed. reason is for the log. Before the bind the connection is closed after d.
 func (p *Peer) Unbind(reason string, d time.Duration) {
 	p.session.refusing.Store(true)
 	p.session.retire(&closure{reasonUnbound, errors.New(reason)})

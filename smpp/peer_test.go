@@ -74,7 +74,8 @@ func (p *peer) expect(command uint32) packet {
 	p.t.Helper()
 	got := p.next()
 	if got.command != command {
-		p.t.Fatalf("carrier got command %#x (status %#x, sequence %d), want %#x", got.command, got.status, got.sequence, command)
+		p.t.Fatalf("carrier got command %#x (status %#x, sequence %d), want %#x", got.command, got.status, got.sequence,
+			command)
 	}
 	return got
 }

@@ -25,7 +25,8 @@ func appendTLVs(b []byte, tlvs []TLV) []byte {
 	return b
 }
 
-const receiptText = "id:0123456789 sub:001 dlvrd:001 submit date:2603011000 done date:2603011001 stat:DELIVRD err:000 Text:hello"
+const receiptText = "id:0123456789 sub:001 dlvrd:001 submit date:2603011000 done date:2603011001 stat:DELIVRD " +
+	"err:000 Text:hello"
 
 // Command ids of the tests' raw carrier.
 const (

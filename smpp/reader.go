@@ -50,8 +50,8 @@ func (s *session) read() {
 // unknown PDUs, responses to nothing.
 const maxUseless = 1000
 
-// rest pauses the reader for the rest of a second in which the peer has sent maxUseless. Requests that are accepted, and
-// responses to ours, do not count; they are taken off again.
+// rest pauses the reader for the rest of a second in which the peer has sent maxUseless. Requests that are accepted,
+// and responses to ours, do not count; they are taken off again.
 func (s *session) rest() {
 	if s.useless.Add(1) < maxUseless {
 		return
@@ -76,10 +76,11 @@ func (s *session) nackLength() {
 	s.farewell()
 }
 
-// farewell lets the peer read our last PDU: a connection that is closed while bytes of the peer are unread is reset, and
-// what the peer has not read yet is lost. The caller is the only reader.
+// farewell lets the peer read our last PDU: a connection that is closed while bytes of the peer are unread is reset,
+// and what the peer has not read yet is lost. The caller is the only reader.
 func (s *session) farewell() {
-	if half, ok := s.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() != nil { // a wrapped connection lacks it
+	if half, ok := s.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() != nil {
+		// a wrapped connection lacks it
 		return
 	}
 	if s.conn.SetReadDeadline(time.Now().Add(unbindGrace)) != nil {
@@ -197,7 +198,8 @@ func (s *session) settle(h header, id string) bool {
 func (s *session) result(h header, id string, written time.Time) Result {
 	latency := max(s.heard.get().Sub(written), 0)
 	if h.status != StatusOK || h.command == cmdGenericNack { // a generic_nack need not say why
-		return Result{Outcome: Rejected, Status: cmp.Or(h.status, StatusUnknown), Latency: latency, Err: &StatusError{Command: s.owner.sends.String(), Status: h.status}}
+		return Result{Outcome: Rejected, Status: cmp.Or(h.status, StatusUnknown), Latency: latency,
+			Err: &StatusError{Command: s.owner.sends.String(), Status: h.status}}
 	}
 	return Result{Outcome: Accepted, MessageID: id, Latency: latency}
 }

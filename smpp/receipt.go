@@ -46,8 +46,10 @@ var messageStates = [...]string{
 // stateNames maps the names of SMPP 3.4, 5.2.28, and what carriers make of them, to the words of the text form
 // (jookies/jasmin#181, farhadi/node-smpp#34).
 var stateNames = map[string]string{
-	"DELIVERED": "DELIVRD", "DELIVERD": "DELIVRD", "DELIVERED_TO_HANDSET": "DELIVRD", "DELIVERED-TO-HANDSET": "DELIVRD", "DELIVEREDTOHANDSET": "DELIVRD",
-	"UNDELIVERABLE": "UNDELIV", "UNDELIVERED": "UNDELIV", "UNDELIVERD": "UNDELIV", "UNDELIVRD": "UNDELIV", "UNDELIVR": "UNDELIV",
+	"DELIVERED": "DELIVRD", "DELIVERD": "DELIVRD", "DELIVERED_TO_HANDSET": "DELIVRD", "DELIVERED-TO-HANDSET": "DELIVRD",
+	"DELIVEREDTOHANDSET": "DELIVRD",
+	"UNDELIVERABLE":      "UNDELIV", "UNDELIVERED": "UNDELIV", "UNDELIVERD": "UNDELIV", "UNDELIVRD": "UNDELIV",
+	"UNDELIVR":      "UNDELIV",
 	"NOT_DELIVERED": "UNDELIV", "NOT-DELIVERED": "UNDELIV", "NOTDELIVERED": "UNDELIV",
 	"REJECTED": "REJECTD", "ACCEPTED": "ACCEPTD", "EN_ROUTE": "ENROUTE", "EN-ROUTE": "ENROUTE", "EXPIRD": "EXPIRED",
 	"FAIL": StateFailed, "FAILURE": StateFailed,
@@ -56,8 +58,8 @@ var stateNames = map[string]string{
 // StateFailed is a word that vendors use for a failure, beside those of SMPP.
 const StateFailed = "FAILED"
 
-// StateOf returns a receipt's word in the form of Receipt.State: in upper case, and the long names of SMPP 3.4, 5.2.28 as
-// their abbreviations.
+// StateOf returns a receipt's word in the form of Receipt.State: in upper case, and the long names of SMPP 3.4, 5.2.28
+// as their abbreviations.
 func StateOf(word string) string {
 	word = upper(word)
 	if short, ok := stateNames[word]; ok {

@@ -93,8 +93,8 @@ func (r *Receipt) readTLVs(d *Delivery) {
 	}
 }
 
-// messageState reads message_state, an octet: carriers also write it in two or four, in either order, as a digit, or as a
-// word. A number without a name stays a number. It is empty, and unknown, without a value.
+// messageState reads message_state, an octet: carriers also write it in two or four, in either order, as a digit, or as
+// a word. A number without a name stays a number. It is empty, and unknown, without a value.
 func messageState(value []byte) (state string, known bool) {
 	if len(value) == 0 {
 		return "", false
@@ -124,8 +124,8 @@ func stateNumber(digits string) (state string, known bool) {
 	return digits[:min(len(digits), maxReceiptWord)], false
 }
 
-// receiptKeys are the keys of the text form whose values count; the others end a value. A date's key is two words, which
-// carriers join in several ways. Behind text comes the message's own text.
+// receiptKeys are the keys of the text form whose values count; the others end a value. A date's key is two words,
+// which carriers join in several ways. Behind text comes the message's own text.
 var receiptKeys = [...]string{"id", "stat", "state", "err", "sub", "dlvrd", "date", "submitdate", "donedate", "text"}
 
 // proof are the keys that no person writes.
@@ -133,9 +133,10 @@ func proof(key string) bool {
 	return key == "sub" || key == "dlvrd" || key == "submitdate" || key == "donedate"
 }
 
-// readText parses the text form: keys in any order, with any of them missing, and = for the colon; of equal keys the first
-// counts, except that further ids are kept, and state only if stat is missing. It reports whether there is any key, and
-// whether the text has the form of a receipt: an id, and a known state, or a stat beside a key that only SMSCs write.
+// readText parses the text form: keys in any order, with any of them missing, and = for the colon; of equal keys the
+// first counts, except that further ids are kept, and state only if stat is missing. It reports whether there is any
+// key, and whether the text has the form of a receipt: an id, and a known state, or a stat beside a key that only SMSCs
+// write.
 func (r *Receipt) readText(rules Reading, text []byte) (keys, form bool) {
 	var stat, state, code string
 	proven := false
@@ -187,8 +188,8 @@ func (r *Receipt) readText(rules Reading, text []byte) (keys, form bool) {
 	return keys, r.ID != "" && (KnownState(r.State) || stat != "" && proven)
 }
 
-// indexSign returns where the first sign is that may end a key; -1: nowhere. (bytes.IndexAny takes several times as long
-// for texts this short.)
+// indexSign returns where the first sign is that may end a key; -1: nowhere. (bytes.IndexAny takes several times as
+// long for texts this short.)
 func indexSign(text []byte) int {
 	for i, c := range text {
 		if c == ':' || c == '=' {
@@ -228,7 +229,8 @@ func keyBefore(text []byte) (key string, at int) {
 
 // longName returns the name of a state that is written in several words ("Not delivered"); "" for all other values.
 func longName(section []byte) string {
-	if section = bytes.Trim(section, " \t\r\n,;|&.\"'`\x00"); len(section) > maxReceiptWord || bytes.IndexByte(section, ' ') < 0 {
+	if section = bytes.Trim(section, " \t\r\n,;|&.\"'`\x00"); len(section) > maxReceiptWord ||
+		bytes.IndexByte(section, ' ') < 0 {
 		return ""
 	}
 	name := strings.Join(strings.Fields(string(section)), "_")

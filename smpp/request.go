@@ -24,7 +24,8 @@ const (
 	OpSubmitMulti
 )
 
-// Request is a request of a bound peer. It shares no memory with the session. A field that its PDU does not have is zero.
+// Request is a request of a bound peer. It shares no memory with the session. A field that its PDU does not have is
+// zero.
 //
 // A PDU that cannot be read completely never becomes a Request: the session refuses it. The fields of a Request are
 // bounded: addresses 64 bytes, ids 255, times 16 characters, the text 39,015 bytes, 128 TLVs.
@@ -70,7 +71,8 @@ func (r *Request) UDHLength() int {
 	return int(r.ShortMessage[0]) + 1
 }
 
-// Accept responds with ESME_ROK and the message_id (at most 64 bytes), which cancel_sm_resp and replace_sm_resp do not have.
+// Accept responds with ESME_ROK and the message_id (at most 64 bytes), which cancel_sm_resp and replace_sm_resp do not
+// have.
 //
 // Only the first of Accept, Refuse and AnswerQuery responds. They never block. If the session has ended meanwhile,
 // nothing is sent, and the client may send the request again.
@@ -101,8 +103,8 @@ func (r *Request) respond(status Status, body []byte) {
 	}
 }
 
-// refusedBody is [Request.Refuse]'s body. A message_id that is empty is understood by all clients; other responses than those
-// to a message or a bind have no body then.
+// refusedBody is [Request.Refuse]'s body. A message_id that is empty is understood by all clients; other responses than
+// those to a message or a bind have no body then.
 func (p *Peer) refusedBody(cmd command, text string) (body []byte) {
 	switch cmd {
 	case cmdBindTransceiver, cmdBindTransmitter, cmdBindReceiver:

@@ -25,8 +25,9 @@ func operation(cmd command) (op Operation, known bool) {
 	return 0, false
 }
 
-// decodeRequest decodes the body of a request, which the Request keeps. The error is a *decodeError. Other than a deliver_sm,
-// a request must be whole: the client is told at once what is wrong, and nothing is sent that it did not write.
+// decodeRequest decodes the body of a request, which the Request keeps. The error is a *decodeError. Other than a
+// deliver_sm, a request must be whole: the client is told at once what is wrong, and nothing is sent that it did not
+// write.
 func decodeRequest(op Operation, body []byte, received time.Time) (*Request, error) {
 	r := &Request{Operation: op, Received: received}
 	switch op {
@@ -70,12 +71,15 @@ func (r *Request) readMessage(body []byte) error {
 		}
 	}
 	if len(bytes.Trim(d.rest, "\x00")) > 0 { // NULs may end a text
-		return &decodeError{StatusInvOptStream, fmt.Errorf("an optional parameter has %d bytes, fewer than its header", len(d.rest))}
+		return &decodeError{StatusInvOptStream, fmt.Errorf("an optional parameter has %d bytes, fewer than its header",
+			len(d.rest))}
 	}
 	if d.ESMClass&esmUDHI != 0 && !wholeUDH(d.ShortMessage) {
-		return &decodeError{StatusInvESMClass, fmt.Errorf("esm_class %#02x, but the text does not begin with a UDH", d.ESMClass)}
+		return &decodeError{StatusInvESMClass, fmt.Errorf("esm_class %#02x, but the text does not begin with a UDH",
+			d.ESMClass)}
 	}
-	r.ServiceType, r.ESMClass, r.RegisteredDelivery, r.DataCoding = d.ServiceType, d.ESMClass, d.RegisteredDelivery, d.DataCoding
+	r.ServiceType, r.ESMClass, r.RegisteredDelivery, r.DataCoding = d.ServiceType, d.ESMClass, d.RegisteredDelivery,
+		d.DataCoding
 	r.SourceTON, r.SourceNPI, r.Source = d.SourceTON, d.SourceNPI, d.Source
 	r.DestTON, r.DestNPI, r.Dest = d.DestTON, d.DestNPI, d.Dest
 	r.ProtocolID, r.Priority, r.Replace, r.DefaultMessage = o.protocol, o.priority, o.replace, o.defaultMessage

@@ -104,7 +104,8 @@ func (b *Bind) addresses() (most int) {
 // serve runs the group until one session is lost or ctx ends, and returns the reason.
 func (b *Bind) serve(ctx context.Context, g *group) error {
 	b.setPhase(Bound, nil)
-	b.opts.Log.Info("link is bound", "event", "link_bound", "address", g.address, "bind", b.opts.Mode.String(), "smsc_version", fmt.Sprintf("%#02x", b.peer.Load()))
+	b.opts.Log.Info("link is bound", "event", "link_bound", "address", g.address, "bind", b.opts.Mode.String(),
+		"smsc_version", fmt.Sprintf("%#02x", b.peer.Load()))
 	var cause error
 	select {
 	case s := <-g.lost:

@@ -118,8 +118,8 @@ func TestHugeTexts(t *testing.T) {
 	}
 }
 
-// TestServedFloods: a client that floods and reads nothing is slowed down or ended by the write deadline, and its waiting
-// answers are bounded. Nobody else notices.
+// TestServedFloods: a client that floods and reads nothing is slowed down or ended by the write deadline, and its
+// waiting answers are bounded. Nobody else notices.
 func TestServedFloods(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, func(d *door) { d.opts.WriteTimeout = 300 * time.Millisecond })

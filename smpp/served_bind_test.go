@@ -32,7 +32,8 @@ func TestBindAgainstPeer(t *testing.T) {
 				if secure {
 					ca := newTestCA(t)
 					roots = ca.pool()
-					d.ln = tls.NewListener(d.ln, &tls.Config{Certificates: []tls.Certificate{ca.certificate("gateway")}, MinVersion: tls.VersionTLS12})
+					d.ln = tls.NewListener(d.ln, &tls.Config{Certificates: []tls.Certificate{ca.certificate("gateway")},
+						MinVersion: tls.VersionTLS12})
 				}
 			})
 			receipts := make(chan *Delivery, 10)
@@ -64,7 +65,8 @@ func TestBindAgainstPeer(t *testing.T) {
 				}
 				for _, id := range ids {
 					r := sample()
-					r.ESMClass, r.ShortMessage = 4, []byte("id:"+id+" sub:001 dlvrd:001 submit date:2611281200 done date:2611281201 stat:DELIVRD err:000 text:")
+					r.ESMClass, r.ShortMessage = 4, []byte("id:"+id+
+						" sub:001 dlvrd:001 submit date:2611281200 done date:2611281201 stat:DELIVRD err:000 text:")
 					r.TLVs = []TLV{{TagReceiptedMessageID, append([]byte(id), 0)}, {TagMessageState, []byte{2}}}
 					results := make(chan Result, 1)
 					if err := ours.Deliver(t.Context(), r, func(r Result) { results <- r }); err != nil {
@@ -135,7 +137,8 @@ func TestTraceOfPeer(t *testing.T) {
 			t.Errorf("it shows %q: %s", secret, shown)
 		}
 	}
-	if !strings.Contains(shown, `"link":"acme"`) || !strings.Contains(shown, `"message_id":"01M8"`) || !strings.Contains(shown, "25779****00") {
+	if !strings.Contains(shown, `"link":"acme"`) || !strings.Contains(shown, `"message_id":"01M8"`) ||
+		!strings.Contains(shown, "25779****00") {
 		t.Errorf("it shows %s", shown)
 	}
 }

@@ -31,8 +31,10 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
-		if max(len(r.Source), len(r.Dest), len(r.ServiceType)) > maxPeerAddress || len(r.MessageID) > maxMessageID || len(r.ShortMessage) > maxText ||
-			len(r.TLVs) > maxTLVs || max(len(r.Schedule), len(r.Validity)) > validityLength || r.UDHLength() > len(r.ShortMessage) {
+		if max(len(r.Source), len(r.Dest), len(r.ServiceType)) > maxPeerAddress || len(r.MessageID) > maxMessageID ||
+			len(r.ShortMessage) > maxText ||
+			len(r.TLVs) > maxTLVs || max(len(r.Schedule), len(r.Validity)) > validityLength ||
+			r.UDHLength() > len(r.ShortMessage) {
 			t.Fatalf("%q: %+v", body, r)
 		}
 		describe(tracedBytes{time.Now(), false, appendPDU(nil, header{command(cmd), 0, 1}, body...)})
@@ -47,11 +49,14 @@ func FuzzRequest(f *testing.F) {
 		if op == OpQuery {
 			want[pdufield.MessageID] = r.MessageID
 		} else {
-			want[pdufield.ServiceType], want[pdufield.DestinationAddr], want[pdufield.ESMClass] = r.ServiceType, r.Dest, string([]byte{r.ESMClass})
+			want[pdufield.ServiceType], want[pdufield.DestinationAddr], want[pdufield.ESMClass] = r.ServiceType, r.Dest,
+				string([]byte{r.ESMClass})
 			want[pdufield.ScheduleDeliveryTime], want[pdufield.ValidityPeriod] = r.Schedule, r.Validity
 			want[pdufield.PriorityFlag], want[pdufield.ProtocolID] = string([]byte{r.Priority}), string([]byte{r.ProtocolID})
-			want[pdufield.ReplaceIfPresentFlag], want[pdufield.SMDefaultMsgID] = string([]byte{r.Replace}), string([]byte{r.DefaultMessage})
-			want[pdufield.RegisteredDelivery], want[pdufield.DataCoding] = string([]byte{r.RegisteredDelivery}), string([]byte{r.DataCoding})
+			want[pdufield.ReplaceIfPresentFlag], want[pdufield.SMDefaultMsgID] = string([]byte{r.Replace}),
+				string([]byte{r.DefaultMessage})
+			want[pdufield.RegisteredDelivery], want[pdufield.DataCoding] = string([]byte{r.RegisteredDelivery}),
+				string([]byte{r.DataCoding})
 		}
 		for name, value := range want {
 			if fields != nil && fields[name] != value {

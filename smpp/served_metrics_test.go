@@ -56,8 +56,10 @@ func TestServerMetrics(t *testing.T) {
 	}
 	for key, want := range map[string]float64{
 		"bind_attempts_total rejected ESME_RINVPASWD": 3, "bind_attempts_total ok ESME_ROK": 1, "sessions_bound": 1,
-		"pdus_total submit_sm in ESME_ROK": 1, "pdus_total submit_sm_resp out ESME_ROK": 1, "pdus_total deliver_sm out ESME_ROK": 1,
-		"pdus_total deliver_sm_resp in 0x12345678": 1, "pdus_total unknown in ESME_ROK": 1, "deliver_results_total rejected": 1,
+		"pdus_total submit_sm in ESME_ROK": 1, "pdus_total submit_sm_resp out ESME_ROK": 1,
+		"pdus_total deliver_sm out ESME_ROK":       1,
+		"pdus_total deliver_sm_resp in 0x12345678": 1, "pdus_total unknown in ESME_ROK": 1,
+		"deliver_results_total rejected": 1,
 	} {
 		if series[key] != want {
 			t.Errorf("%s is %v, want %v", key, series[key], want)

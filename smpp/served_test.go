@@ -86,7 +86,8 @@ func (d *door) login(_ context.Context, p *Peer, l Login) (Admission, Status) {
 	if l.SystemID != "acme" || l.Password != "secret" {
 		return Admission{}, StatusInvPassword
 	}
-	return Admission{Window: d.window, Request: d.request, Bound: func() { d.peers <- p }, OnLate: func(_ uint64, r Result) { d.late <- r }}, StatusOK
+	return Admission{Window: d.window, Request: d.request, Bound: func() { d.peers <- p },
+		OnLate: func(_ uint64, r Result) { d.late <- r }}, StatusOK
 }
 
 // connect opens a connection to the door.
@@ -165,7 +166,8 @@ func TestServedBind(t *testing.T) {
 			continue
 		}
 		bound := <-d.peers
-		if l := bound.Login(); l.SystemID != "acme" || l.Password != "" || l.SystemType != "test" || l.Mode.String() != strings.Fields(c.name + " ")[0] && c.command != rawTransceiver {
+		if l := bound.Login(); l.SystemID != "acme" || l.Password != "" || l.SystemType != "test" ||
+			l.Mode.String() != strings.Fields(c.name + " ")[0] && c.command != rawTransceiver {
 			t.Errorf("%s: %+v", c.name, l)
 		}
 		p.send(rawUnbind, 0, 8)
@@ -228,15 +230,20 @@ func TestServedRequests(t *testing.T) {
 	p.send(rawSubmit, 0, 11, submit...)
 	r := <-got
 	reference, _ := r.TLV(TagUserMessageReference)
-	if r.Operation != OpSubmit || r.ServiceType != "VMA" || r.SourceTON != 5 || r.Source != "ACME" || r.DestTON != 1 || r.DestNPI != 1 ||
-		r.Dest != "25761000001" || r.ESMClass != 0x40 || r.ProtocolID != 0x7F || r.Priority != 1 || r.Schedule != "000000001000000R" ||
-		r.Validity != "261128120000004+" || r.RegisteredDelivery != 1 || r.Replace != 0 || r.DataCoding != 8 || r.DefaultMessage != 3 ||
-		r.UDHLength() != 6 || string(r.ShortMessage[6:]) != "\x00a\x00b" || !bytes.Equal(reference, []byte{1, 2}) || len(r.TLVs) != 2 {
+	if r.Operation != OpSubmit || r.ServiceType != "VMA" || r.SourceTON != 5 || r.Source != "ACME" || r.DestTON != 1 ||
+		r.DestNPI != 1 ||
+		r.Dest != "25761000001" || r.ESMClass != 0x40 || r.ProtocolID != 0x7F || r.Priority != 1 ||
+		r.Schedule != "000000001000000R" ||
+		r.Validity != "261128120000004+" || r.RegisteredDelivery != 1 || r.Replace != 0 || r.DataCoding != 8 ||
+		r.DefaultMessage != 3 ||
+		r.UDHLength() != 6 || string(r.ShortMessage[6:]) != "\x00a\x00b" || !bytes.Equal(reference, []byte{1, 2}) ||
+		len(r.TLVs) != 2 {
 		t.Errorf("%+v", r)
 	}
 	r.Accept("01M8QRSTUV0000000000000000")
 	r.Refuse(StatusSysErr, "too late")
-	if a := p.expect(rawSubmitResp); a.sequence != 11 || a.status != 0 || string(a.body) != "01M8QRSTUV0000000000000000\x00" {
+	if a := p.expect(rawSubmitResp); a.sequence != 11 || a.status != 0 ||
+		string(a.body) != "01M8QRSTUV0000000000000000\x00" {
 		t.Errorf("%+v", a)
 	}
 	address := "\x01\x0125761000001\x00"
@@ -247,9 +254,13 @@ func TestServedRequests(t *testing.T) {
 		answer          func(*Request)
 		want            string
 	}{
-		{"submit_sm refused with a text", rawSubmit, 0x40B, string(deliverBody(0, 0, "x")), func(r *Request) { r.Refuse(0x40B, "no credit") }, "\x00\x00\x1D\x00\x0Ano credit\x00"},
-		{"submit_sm refused", rawSubmit, 0x58, string(deliverBody(0, 0, "x")), func(r *Request) { r.Refuse(StatusThrottled, "") }, "\x00"},
-		{"a long text", rawSubmit, 8, string(deliverBody(0, 0, "x")), func(r *Request) { r.Refuse(8, strings.Repeat("é", 200)) }, "\x00\x00\x1D\x00\xFF" + strings.Repeat("é", 127) + "\x00"},
+		{"submit_sm refused with a text", rawSubmit, 0x40B, string(deliverBody(0, 0, "x")),
+			func(r *Request) { r.Refuse(0x40B, "no credit") }, "\x00\x00\x1D\x00\x0Ano credit\x00"},
+		{"submit_sm refused", rawSubmit, 0x58, string(deliverBody(0, 0, "x")),
+			func(r *Request) { r.Refuse(StatusThrottled, "") }, "\x00"},
+		{"a long text", rawSubmit, 8, string(deliverBody(0, 0, "x")),
+			func(r *Request) { r.Refuse(8, strings.Repeat("é", 200)) }, "\x00\x00\x1D\x00\xFF" + strings.Repeat("é", 127) +
+				"\x00"},
 		{"data_sm", rawData, 0, string(dataBody(0, 0, TLV{TagMessagePayload, []byte("hello")})), func(r *Request) {
 			if string(r.ShortMessage) != "hello" || r.Operation != OpData {
 				t.Errorf("%+v", r)
@@ -262,14 +273,16 @@ func TestServedRequests(t *testing.T) {
 			}
 			r.AnswerQuery(r.MessageID, "261128120000004+", 2, 9)
 		}, "01M8\x00261128120000004+\x00\x02\x09"},
-		{"query_sm refused", rawQuery, 0x67, "01M8\x00" + address, func(r *Request) { r.Refuse(StatusQueryFailed, "not yours") }, ""},
+		{"query_sm refused", rawQuery, 0x67, "01M8\x00" + address,
+			func(r *Request) { r.Refuse(StatusQueryFailed, "not yours") }, ""},
 		{"cancel_sm", rawCancel, 0, "\x0001M8\x00" + address + address, func(r *Request) {
 			if r.MessageID != "01M8" || r.Source != "25761000001" || r.Dest != "25761000001" {
 				t.Errorf("%+v", r)
 			}
 			r.Accept("")
 		}, ""},
-		{"cancel_sm refused", rawCancel, 0x11, "\x0001M8\x00" + address + address, func(r *Request) { r.Refuse(StatusCancelFailed, "too late") }, ""},
+		{"cancel_sm refused", rawCancel, 0x11, "\x0001M8\x00" + address + address,
+			func(r *Request) { r.Refuse(StatusCancelFailed, "too late") }, ""},
 		{"replace_sm", rawReplace, 0x13, "01M8\x00" + address, func(r *Request) { r.Refuse(StatusReplaceFailed, "") }, ""},
 		{"submit_multi", rawMulti, 0x33, "anything", func(r *Request) { r.Refuse(StatusInvNumDests, "") }, ""},
 	} {
@@ -280,7 +293,8 @@ func TestServedRequests(t *testing.T) {
 		}
 	}
 	snap := ours.Snapshot()
-	if snap.Accepted != 4 || snap.Refusals[0x40B] != 1 || snap.Refusals[StatusThrottled] != 1 || snap.Requests != 0 || snap.Window != DefaultServedWindow ||
+	if snap.Accepted != 4 || snap.Refusals[0x40B] != 1 || snap.Refusals[StatusThrottled] != 1 || snap.Requests != 0 ||
+		snap.Window != DefaultServedWindow ||
 		snap.SystemID != "acme" || snap.Bound.IsZero() || snap.LastPDU.IsZero() || snap.Refusals[StatusSysErr] != 1 {
 		t.Errorf("%+v", snap)
 	}
@@ -296,8 +310,10 @@ func TestRefusedBySession(t *testing.T) {
 	between := func(old, new string) []byte {
 		return bytes.Replace(deliverBody(0, 0, "x"), []byte(old), []byte(new), 1)
 	}
-	schedule := bytes.Replace(deliverBody(0, 0, "x"), []byte("INTUMWA\x00\x00\x00\x00\x00"), []byte("INTUMWA\x00\x00\x00\x00000000001000000R0\x00"), 1)
-	validity := bytes.Replace(deliverBody(0, 0, "x"), []byte("INTUMWA\x00\x00\x00\x00\x00\x00"), []byte("INTUMWA\x00\x00\x00\x00\x00000000001000000R0\x00"), 1)
+	schedule := bytes.Replace(deliverBody(0, 0, "x"), []byte("INTUMWA\x00\x00\x00\x00\x00"),
+		[]byte("INTUMWA\x00\x00\x00\x00000000001000000R0\x00"), 1)
+	validity := bytes.Replace(deliverBody(0, 0, "x"), []byte("INTUMWA\x00\x00\x00\x00\x00\x00"),
+		[]byte("INTUMWA\x00\x00\x00\x00\x00000000001000000R0\x00"), 1)
 	for _, c := range []struct {
 		name                    string
 		to                      *peer
@@ -322,7 +338,8 @@ func TestRefusedBySession(t *testing.T) {
 		{"a long destination_addr", p, rawSubmit, rawSubmitResp, 0x0B, between("INTUMWA", strings.Repeat("1", 65))},
 		{"a long schedule_delivery_time", p, rawSubmit, rawSubmitResp, 0x61, schedule},
 		{"a long validity_period", p, rawSubmit, rawSubmitResp, 0x62, validity},
-		{"a long text", p, rawSubmit, rawSubmitResp, 1, deliverBody(0, 0, "", TLV{TagMessagePayload, make([]byte, maxText+1)})},
+		{"a long text", p, rawSubmit, rawSubmitResp, 1,
+			deliverBody(0, 0, "", TLV{TagMessagePayload, make([]byte, maxText+1)})},
 		{"an empty query_sm", p, rawQuery, 0x80000003, 2, nil},
 		{"a long id", p, rawQuery, 0x80000003, 0x0C, append(bytes.Repeat([]byte("1"), 300), 0, 0, 0, 0)},
 		{"a cut cancel_sm", p, rawCancel, 0x80000008, 2, []byte("\x001\x00")},
@@ -334,7 +351,9 @@ func TestRefusedBySession(t *testing.T) {
 			t.Errorf("%s: no words in %q", c.name, got.body)
 		}
 	}
-	for _, response := range []uint32{rawDeliverResp, rawSubmitResp, 0x80000077, rawEnquireResp, rawGenericNack, rawUnbindResp} { // to nothing
+	for _, response := range []uint32{rawDeliverResp, rawSubmitResp, 0x80000077, rawEnquireResp, rawGenericNack,
+		rawUnbindResp} {
+		// to nothing
 		p.send(response, 0, 4711, 0)
 	}
 	p.send(rawEnquire, 0, 1)
@@ -351,8 +370,10 @@ func TestRefusedBySession(t *testing.T) {
 func TestServedDeliver(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, nil)
-	receipt := &Submit{SourceTON: 1, SourceNPI: 1, Source: "25761000001", DestTON: 5, Dest: "ACME", ESMClass: 4, ShortMessage: []byte(receiptText),
-		TLVs: []TLV{{TagReceiptedMessageID, []byte("0123456789\x00")}, {TagMessageState, []byte{2}}, {TagNetworkErrorCode, []byte{3, 0, 0}}}}
+	receipt := &Submit{SourceTON: 1, SourceNPI: 1, Source: "25761000001", DestTON: 5, Dest: "ACME", ESMClass: 4,
+		ShortMessage: []byte(receiptText),
+		TLVs: []TLV{{TagReceiptedMessageID, []byte("0123456789\x00")}, {TagMessageState, []byte{2}},
+			{TagNetworkErrorCode, []byte{3, 0, 0}}}}
 	deliver := func(ours *Peer) <-chan Result {
 		t.Helper()
 		results := make(chan Result, 2)
@@ -365,8 +386,10 @@ func TestServedDeliver(t *testing.T) {
 	results := deliver(ours)
 	got := p.expect(rawDeliver)
 	read, err := Reading{}.decode(cmdDeliverSM, got.body, time.Now())
-	if err != nil || read.broken != nil || read.Receipt == nil || read.Receipt.ID != "0123456789" || read.Receipt.State != "DELIVRD" || len(read.TLVs) != 3 ||
-		read.Source != "25761000001" || read.Dest != "ACME" || read.ESMClass != 4 || string(read.ShortMessage) != receiptText {
+	if err != nil || read.broken != nil || read.Receipt == nil || read.Receipt.ID != "0123456789" ||
+		read.Receipt.State != "DELIVRD" || len(read.TLVs) != 3 ||
+		read.Source != "25761000001" || read.Dest != "ACME" || read.ESMClass != 4 ||
+		string(read.ShortMessage) != receiptText {
 		t.Errorf("%+v, %v", read, err)
 	}
 	p.send(rawDeliverResp, 0, got.sequence, 0)
@@ -377,7 +400,8 @@ func TestServedDeliver(t *testing.T) {
 		results = deliver(ours)
 		p.send(rawDeliverResp, status, p.expect(rawDeliver).sequence, 0)
 		r := result(t, results)
-		if refused, ok := errors.AsType[*StatusError](r.Err); r.Outcome != Rejected || r.Status != Status(status) || !ok || refused.Command != "deliver_sm" {
+		if refused, ok := errors.AsType[*StatusError](r.Err); r.Outcome != Rejected || r.Status != Status(status) || !ok ||
+			refused.Command != "deliver_sm" {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -387,7 +411,8 @@ func TestServedDeliver(t *testing.T) {
 	old, ours33 := d.bindAs(rawBindReceiver, 0x33)
 	results = deliver(ours33)
 	got = old.expect(rawDeliver)
-	if read, err = (Reading{}).decode(cmdDeliverSM, got.body, time.Now()); err != nil || len(read.TLVs) != 0 || string(read.ShortMessage) != receiptText {
+	if read, err = (Reading{}).decode(cmdDeliverSM, got.body, time.Now()); err != nil || len(read.TLVs) != 0 ||
+		string(read.ShortMessage) != receiptText {
 		t.Errorf("a 3.3 peer gets %+v, %v", read, err)
 	}
 	_ = old.conn.Close()

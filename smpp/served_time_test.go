@@ -102,8 +102,8 @@ func TestDrippedPDU(t *testing.T) {
 	}
 }
 
-// TestInactivity: a client that only answers our enquire_link is unbound after 300 s; one that sends its own is not, nor
-// one whose request we have not answered.
+// TestInactivity: a client that only answers our enquire_link is unbound after 300 s; one that sends its own is not,
+// nor one whose request we have not answered.
 func TestInactivity(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, open bool
@@ -239,7 +239,8 @@ func TestUnbindOnTime(t *testing.T) {
 	}
 }
 
-// TestUselessPDUs: a client gets 1000 useless PDUs a second answered, however many it sends; accepted requests do not count.
+// TestUselessPDUs: a client gets 1000 useless PDUs a second answered, however many it sends; accepted requests do not
+// count.
 func TestUselessPDUs(t *testing.T) {
 	const n = 5000
 	for name, c := range map[string]struct {

@@ -21,8 +21,8 @@ type Login struct {
 	Remote       net.Addr
 }
 
-// Admission is what a login gets when it is let in. Its functions are called by the goroutines of the session: they must
-// not block. Request is required if the login's mode submits.
+// Admission is what a login gets when it is let in. Its functions are called by the goroutines of the session: they
+// must not block. Request is required if the login's mode submits.
 type Admission struct {
 	// Window is how many requests of the peer may be unanswered; 0: DefaultServedWindow, at most MaxServedWindow. Up to
 	// twice as many are passed to Request, because clients count differently; the excess gets ESME_RTHROTTLED. Requests
@@ -62,11 +62,12 @@ type Serving struct {
 	// it, and the connection ends.
 	Login func(ctx context.Context, p *Peer, l Login) (Admission, Status)
 
-	Window          int           // deliver_sm that may be unanswered in one session: DefaultDeliverWindow
-	BindTimeout     time.Duration // from the connection to the answered bind, TLS handshake included: DefaultServedBind
-	EnquireLink     time.Duration // silence of the peer after which an enquire_link goes out: DefaultEnquireLink
-	EnquireTimeout  time.Duration // further silence that ends the session: DefaultEnquireTimeout
-	Inactivity      time.Duration // without a request of the peer, or a deliver_sm_resp, and with nothing unanswered, we unbind: DefaultInactivity
+	Window         int           // deliver_sm that may be unanswered in one session: DefaultDeliverWindow
+	BindTimeout    time.Duration // from the connection to the answered bind, TLS handshake included: DefaultServedBind
+	EnquireLink    time.Duration // silence of the peer after which an enquire_link goes out: DefaultEnquireLink
+	EnquireTimeout time.Duration // further silence that ends the session: DefaultEnquireTimeout
+	// without a request of the peer, or a deliver_sm_resp, and with nothing unanswered, we unbind: DefaultInactivity
+	Inactivity      time.Duration
 	ResponseTimeout time.Duration // an unanswered deliver_sm ends as NoAnswer: DefaultServedResponse
 	WriteTimeout    time.Duration // a peer that stops reading ends the session after it: DefaultWriteTimeout
 	DrainTimeout    time.Duration // how long Run waits for responses, both ways, when ctx ends: DefaultDrainTimeout

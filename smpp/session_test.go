@@ -284,7 +284,8 @@ func TestGiveUp(t *testing.T) {
 	if r := <-results; r.Outcome != NoAnswer || !errors.Is(r.Err, learnt) {
 		t.Errorf("got %+v", r)
 	}
-	if s := b.Snapshot(); s.Overdue != 0 || s.InFlight != 0 || counted(t, b.metrics.results[NoAnswer]) != 1 || len(b.Overdue()) != 0 {
+	if s := b.Snapshot(); s.Overdue != 0 || s.InFlight != 0 || counted(t, b.metrics.results[NoAnswer]) != 1 ||
+		len(b.Overdue()) != 0 {
 		t.Errorf("%+v", s)
 	}
 	p.accepted(sent, "late")

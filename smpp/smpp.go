@@ -18,14 +18,14 @@
 //
 // NotWritten: the submit_sm was not written completely; sending it again cannot make a
 // duplicate. NoAnswer: it was written, but the session ended (or Options.UnknownHold,
-// of a Peer Serving.ResponseTimeout, passed) without a response; the carrier may have it. Rejected: the carrier responded
-// with an error status. Accepted: the carrier responded with ESME_ROK. A slow response
+// of a Peer Serving.ResponseTimeout, passed) without a response; the carrier may have it. Rejected: the carrier
+// responded with an error status. Accepted: the carrier responded with ESME_ROK. A slow response
 // has no result yet: while the session lives, the message keeps its window slot.
 //
 // # Codec
 //
-// github.com/fiorix/go-smpp (pdu, pdufield, pdutlv) writes bind, submit_sm and deliver_sm, and reads the mandatory fields of
-// deliver_sm and data_sm by the field lists in decode.go. This package does the rest:
+// github.com/fiorix/go-smpp (pdu, pdufield, pdutlv) writes bind, submit_sm and deliver_sm, and reads the mandatory
+// fields of deliver_sm and data_sm by the field lists in decode.go. This package does the rest:
 //   - frames: go-smpp reads no PDU above 4096 bytes and loses the sequence_number of an unknown one
 //   - checks: go-smpp writes overlong fields and NULs under wrong lengths, and accepts a truncated body
 //   - the text: go-smpp splits off a UDH and loses a text whose UDHI is wrong; we keep the bytes

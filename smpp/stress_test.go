@@ -96,7 +96,8 @@ func TestRandomDisconnects(t *testing.T) {
 	}
 	s := b.Snapshot()
 	t.Logf("%v binds, %d accepted, %d rejected, %d no answer, %d not written, %d refused", binds(t, b),
-		outcomes[Accepted].Load(), outcomes[Rejected].Load(), outcomes[NoAnswer].Load(), outcomes[NotWritten].Load(), refused.Load())
+		outcomes[Accepted].Load(), outcomes[Rejected].Load(), outcomes[NoAnswer].Load(), outcomes[NotWritten].Load(),
+		refused.Load())
 	if s.InFlight != 0 || s.Waiting != 0 || s.Deliveries != 0 || binds(t, b) < 10 || outcomes[Accepted].Load() == 0 {
 		t.Errorf("%+v", s)
 	}

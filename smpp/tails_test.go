@@ -34,23 +34,27 @@ func TestDamagedTails(t *testing.T) {
 		{"NULs before TLVs", cmdDeliverSM, append(append(plain(), 0, 0, 0), deliverTail(reference, id)...), "STOP", 2, true},
 		{"130 TLVs", cmdDeliverSM, deliverBody(0, 0, "STOP", many...), "STOP", 128, true},
 		{"sm_length too large", cmdDeliverSM, longer(plain(), "STOP", 40), "STOP", 0, true},
-		{"sm_length too large, UCS-2", cmdDeliverSM, longer(deliverBody(0, 8, wide("STOP")), wide("STOP"), 40), wide("STOP"), 0, true},
+		{"sm_length too large, UCS-2", cmdDeliverSM, longer(deliverBody(0, 8, wide("STOP")), wide("STOP"), 40), wide("STOP"),
+			0, true},
 		{"lengths in little-endian", cmdDeliverSM, append(plain(), littleEndian(reference)...), "STOP", 1, true},
 		{"a payload cut short", cmdDataSM, append(dataBody(0, 0), 4, 0x24, 0, 50, 'S', 'T', 'O', 'P'), "STOP", 0, true},
 		{"marked as a receipt", cmdDeliverSM, append(deliverBody(4, 0, "STOP"), 0x14, 0x01, 0, 50, 1, 2, 3), "STOP", 0, true},
 	} {
 		d, err := Reading{}.decode(c.command, c.body, time.Now())
-		if err != nil || string(d.ShortMessage) != c.text || len(d.TLVs) != c.tlvs || (d.broken != nil) != c.broken || d.Receipt != nil {
+		if err != nil || string(d.ShortMessage) != c.text || len(d.TLVs) != c.tlvs || (d.broken != nil) != c.broken ||
+			d.Receipt != nil {
 			t.Errorf("%s: %+v, %v", c.name, d, err)
 		}
 	}
 	for name, body := range map[string][]byte{
-		"little-endian lengths":              append(deliverBody(0, 0, ""), littleEndian(id, state, reference)...),
-		"little-endian lengths, a long text": append(deliverBody(4, 0, receiptText[len("id:0123456789 "):]), littleEndian(id, state)...),
-		"a NUL before the TLVs":              append(append(deliverBody(4, 0, "Delivered"), 0), deliverTail(state, id)...),
-		"a NUL before little-endian TLVs":    append(append(deliverBody(4, 0, ""), 0), littleEndian(state, id)...),
+		"little-endian lengths": append(deliverBody(0, 0, ""), littleEndian(id, state, reference)...),
+		"little-endian lengths, a long text": append(deliverBody(4, 0, receiptText[len("id:0123456789 "):]),
+			littleEndian(id, state)...),
+		"a NUL before the TLVs":           append(append(deliverBody(4, 0, "Delivered"), 0), deliverTail(state, id)...),
+		"a NUL before little-endian TLVs": append(append(deliverBody(4, 0, ""), 0), littleEndian(state, id)...),
 	} {
-		if d, err := (Reading{}).decode(cmdDeliverSM, body, time.Now()); err != nil || d.Receipt == nil || d.Receipt.ID != "7FCA1" || d.Receipt.State != "DELIVRD" || d.Receipt.Unmarked {
+		if d, err := (Reading{}).decode(cmdDeliverSM, body, time.Now()); err != nil || d.Receipt == nil ||
+			d.Receipt.ID != "7FCA1" || d.Receipt.State != "DELIVRD" || d.Receipt.Unmarked {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}
@@ -74,7 +78,8 @@ func deliverTail(list ...TLV) []byte {
 	return bytes.TrimPrefix(deliverBody(0, 0, "", list...), deliverBody(0, 0, ""))
 }
 
-// TestUDHIsFound: the UDH bit is what the text says, not what the carrier says; with HiddenUDH also where it says nothing.
+// TestUDHIsFound: the UDH bit is what the text says, not what the carrier says; with HiddenUDH also where it says
+// nothing.
 func TestUDHIsFound(t *testing.T) {
 	letters := strings.Repeat("Ne me parlez plus de cette facture! ", 3) + "Merci"
 	for _, c := range []struct {
@@ -107,7 +112,8 @@ func TestUDHIsFound(t *testing.T) {
 		{"hidden, a text", 0, letters, true, 0},
 	} {
 		d, err := Reading{HiddenUDH: c.hidden}.decode(cmdDeliverSM, deliverBody(c.esm, 0, c.text), time.Now())
-		if err != nil || d.udh() != c.want || (d.ESMClass&esmUDHI != 0) != (c.want > 0) || string(d.ShortMessage) != c.text || d.sentESM != c.esm {
+		if err != nil || d.udh() != c.want || (d.ESMClass&esmUDHI != 0) != (c.want > 0) || string(d.ShortMessage) != c.text ||
+			d.sentESM != c.esm {
 			t.Errorf("%s: %+v, %v", c.name, d, err)
 		}
 	}

@@ -31,7 +31,8 @@ func newTestCA(t *testing.T) *testCA {
 	return ca
 }
 
-func (ca *testCA) sign(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
+func (ca *testCA) sign(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*ecdsa.PrivateKey,
+	*x509.Certificate) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		ca.t.Fatal(err)
@@ -82,11 +83,14 @@ func TestTLS(t *testing.T) {
 		fails  string
 	}{
 		{"by address", ca.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool()}, tls.NoClientCert, ""},
-		{"by name", ca.certificate("smsc.example"), &tls.Config{RootCAs: ca.pool(), ServerName: "smsc.example"}, tls.NoClientCert, ""},
+		{"by name", ca.certificate("smsc.example"), &tls.Config{RootCAs: ca.pool(), ServerName: "smsc.example"},
+			tls.NoClientCert, ""},
 		{"wrong name", ca.certificate("smsc.example"), &tls.Config{RootCAs: ca.pool()}, tls.NoClientCert, "TLS handshake"},
 		{"wrong CA", other.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool()}, tls.NoClientCert, "TLS handshake"},
-		{"our certificate", ca.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool(), Certificates: ours}, tls.RequireAndVerifyClientCert, ""},
-		{"no certificate of ours", ca.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool()}, tls.RequireAndVerifyClientCert, "certificate required"},
+		{"our certificate", ca.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool(), Certificates: ours},
+			tls.RequireAndVerifyClientCert, ""},
+		{"no certificate of ours", ca.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool()},
+			tls.RequireAndVerifyClientCert, "certificate required"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sim := newCarrier(t)
@@ -94,7 +98,8 @@ func TestTLS(t *testing.T) {
 			o.TLS = c.client
 			b, stop := run(t, o)
 			raw := sim.accept()
-			secure := tls.Server(raw.conn, &tls.Config{Certificates: []tls.Certificate{c.server}, ClientAuth: c.demand, ClientCAs: ca.pool()})
+			secure := tls.Server(raw.conn, &tls.Config{Certificates: []tls.Certificate{c.server}, ClientAuth: c.demand,
+				ClientCAs: ca.pool()})
 			p := newPeer(t, secure)
 			if c.fails != "" {
 				_ = secure.Handshake()

@@ -26,8 +26,9 @@ type TracedPDU struct {
 	Command   string    `json:"command"`
 	Status    string    `json:"status,omitempty"` // of a response
 	Sequence  uint32    `json:"sequence"`
-	Octets    int       `json:"octets"`            // of the whole PDU
-	Dropped   int       `json:"dropped,omitempty"` // PDUs before this one that were not traced because the reader was too slow
+	Octets    int       `json:"octets"` // of the whole PDU
+	// PDUs before this one that were not traced because the reader was too slow
+	Dropped int `json:"dropped,omitempty"`
 
 	SystemID    string         `json:"system_id,omitempty"`
 	ServiceType string         `json:"service_type,omitempty"`

@@ -22,7 +22,8 @@ func TestTraceRedacts(t *testing.T) {
 	if err := encodeMessage(&f, cmdSubmitSM, submit, true); err != nil {
 		t.Fatal(err)
 	}
-	bind, err := encodeBind(&Options{Account: Account{SystemID: "intumwa", Password: "canary"}, SystemType: "x"}, asTransceiver, 1)
+	bind, err := encodeBind(&Options{Account: Account{SystemID: "intumwa", Password: "canary"}, SystemType: "x"},
+		asTransceiver, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func TestTraceRedacts(t *testing.T) {
 		}
 	}
 	pdu := describe(tracedBytes{time.Now(), true, f})
-	if pdu.Source.Address != "7911**22" || pdu.Destination.Address != "25761****01" || *pdu.TextOctets != 20 || pdu.UDH != "" ||
+	if pdu.Source.Address != "7911**22" || pdu.Destination.Address != "25761****01" || *pdu.TextOctets != 20 ||
+		pdu.UDH != "" ||
 		len(pdu.TLVs) != 2 || pdu.TLVs[0].Value != "1234" || pdu.TLVs[1].Value != "" || pdu.TLVs[1].Octets != 6 {
 		t.Errorf("a submit_sm is shown as %+v", pdu)
 	}
@@ -48,11 +50,14 @@ func TestTraceRedacts(t *testing.T) {
 // TestMaskAddress: names and short codes remain; numbers lose their middle, whatever is
 // between their digits.
 func TestMaskAddress(t *testing.T) {
-	for address, want := range map[string]string{"DEMO": "DEMO", "7979": "7979", "": "", "+25761000001": "+25761****01", "25761000001": "25761****01",
-		"1234567": "123**67", "12345678": "1234**78", "123456789": "12345**89", "INFO2026": "INFO2026", "7-9-7-9-1-1": "7-9-7-9-1-1",
+	for address, want := range map[string]string{"DEMO": "DEMO", "7979": "7979", "": "", "+25761000001": "+25761****01",
+		"25761000001": "25761****01",
+		"1234567":     "123**67", "12345678": "1234**78", "123456789": "12345**89", "INFO2026": "INFO2026",
+		"7-9-7-9-1-1":     "7-9-7-9-1-1",
 		"+257 79 123 456": "+257 79 *** *56", "tel:+25779123400": "tel:+25779****00", "257-79123400": "257-79****00",
-		"25779123400\n": "25779****00\ufffd", "\x1b[2J7979": "\ufffd[2J7979", "\u009b\u202eDEMO\x7f": "\ufffd\ufffdDEMO\ufffd",
-		"25\xff779123400": "25\ufffd779****00", "٢٥٧٧٩١٢٣٤٠٠": "٢٥٧٧٩****٠٠"} {
+		"25779123400\n": "25779****00\ufffd", "\x1b[2J7979": "\ufffd[2J7979",
+		"\u009b\u202eDEMO\x7f": "\ufffd\ufffdDEMO\ufffd",
+		"25\xff779123400":      "25\ufffd779****00", "٢٥٧٧٩١٢٣٤٠٠": "٢٥٧٧٩****٠٠"} {
 		if got := maskAddress(address); got != want {
 			t.Errorf("%q is shown as %q, want %q", address, got, want)
 		}
@@ -127,8 +132,11 @@ func FuzzTrace(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add([]byte(submit))
-	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1}, []byte("\x00\x01\x01257\x00\x05\x00DEMO\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00\x02ab")...))
-	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1}, []byte("\x00\x01\x01+257 79 123 456\n\x00\x05\x00\x9bDEMO\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x40id:1 stat:DELIVRD err:0")...))
+	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1},
+		[]byte("\x00\x01\x01257\x00\x05\x00DEMO\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00\x02ab")...))
+	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1},
+		[]byte("\x00\x01\x01+257 79 123 456\n\x00\x05\x00\x9bDEMO\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x40id:1 "+
+			"stat:DELIVRD err:0")...))
 	f.Add(appendPDU(nil, header{cmdSubmitSMResp, StatusOK, 1}, 'a', 0, 4, 40, 0, 1, 90))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if len(raw) < headerLength {

@@ -22,8 +22,8 @@ func knownElement(identifier, length byte) bool {
 }
 
 // udhLength returns the length of the UDH that text begins with, its length byte included; 0 when it begins with none.
-// The elements must fill the header; after a known one, a byte may be left, because some handsets pad. A length from the
-// space up is a character of the text, unless a known element follows it.
+// The elements must fill the header; after a known one, a byte may be left, because some handsets pad. A length from
+// the space up is a character of the text, unless a known element follows it.
 func udhLength(text []byte) int {
 	if len(text) < 3 || text[0] == 0 || int(text[0]) >= len(text) {
 		return 0
@@ -72,8 +72,8 @@ func (d *Delivery) udh() int {
 }
 
 // unpack returns a text of packed septets as one septet a byte (3GPP TS 23.038, 6.1.2.1), behind its header of so many
-// bytes. The first septet begins at a septet's boundary, counted from the header's first byte. A last septet of zeros, or
-// a carriage return, that ends with a byte is padding.
+// bytes. The first septet begins at a septet's boundary, counted from the header's first byte. A last septet of zeros,
+// or a carriage return, that ends with a byte is padding.
 func unpack(text []byte, header int) []byte {
 	septets := append(make([]byte, 0, len(text)*8/7+1), text[:header]...)
 	at := (header*8 + 6) / 7 * 7

@@ -50,8 +50,8 @@ func (s *session) finish(why *closure) {
 	s.settleRest()
 }
 
-// yield responds to the peer's unbind, after the responses that are due both ways or after unbindGrace, and lets the peer
-// close.
+// yield responds to the peer's unbind, after the responses that are due both ways or after unbindGrace, and lets the
+// peer close.
 func (s *session) yield() {
 	s.await(unbindGrace, func() bool { return len(s.pending) == 0 && s.owed.Load() == 0 || s.hurried })
 	why := &closure{reasonPeerUnbind, errPeerUnbind}
@@ -139,7 +139,8 @@ func (s *session) settleRest() {
 	}
 	s.returnUnwritten(unwritten, why)
 	if unknown > 0 {
-		s.owner.log.Warn("session ended with submit_sm unanswered; the carrier may have them", "event", "session_ended_unanswered",
+		s.owner.log.Warn("session ended with submit_sm unanswered; the carrier may have them", "event",
+			"session_ended_unanswered",
 			"count", unknown, "reason", cause.reason)
 	}
 }

@@ -13,8 +13,8 @@ const (
 	vendorClears = 2 // times as often as the rarest labelled one a status must come to take its label
 )
 
-// vendorStatuses chooses labels for statuses that no specification has: their own for the most frequent ones, and "other"
-// for the rest, so the number of series is bounded.
+// vendorStatuses chooses labels for statuses that no specification has: their own for the most frequent ones, and
+// "other" for the rest, so the number of series is bounded.
 type vendorStatuses struct {
 	mu       sync.Mutex
 	count    map[Status]uint64

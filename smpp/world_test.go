@@ -19,10 +19,13 @@ func TestWhatIsAReceipt(t *testing.T) {
 		body         []byte
 		id, state    string // of the receipt; "-": a message from a handset
 	}{
-		{"both TLVs under 0", "SMPP 3.4, 5.3.2.12 and 5.3.2.35", cmdDeliverSM, deliverBody(0, 0, "", id, state), "7FCA1", "DELIVRD"},
-		{"both TLVs under 0, with a text", "SMPP 3.4, 5.3.2.12", cmdDeliverSM, deliverBody(0, 0, "Delivered", id, state), "7FCA1", "DELIVRD"},
+		{"both TLVs under 0", "SMPP 3.4, 5.3.2.12 and 5.3.2.35", cmdDeliverSM, deliverBody(0, 0, "", id, state), "7FCA1",
+			"DELIVRD"},
+		{"both TLVs under 0, with a text", "SMPP 3.4, 5.3.2.12", cmdDeliverSM, deliverBody(0, 0, "Delivered", id, state),
+			"7FCA1", "DELIVRD"},
 		{"both TLVs in data_sm", "SMPP 3.4, 4.7.1", cmdDataSM, dataBody(0, 0, id, state), "7FCA1", "DELIVRD"},
-		{"a reference and a port under 0", "SMPP 3.4, 4.6.1", cmdDeliverSM, deliverBody(0, 0, "Yego", reference, port), "-", ""},
+		{"a reference and a port under 0", "SMPP 3.4, 4.6.1", cmdDeliverSM, deliverBody(0, 0, "Yego", reference, port), "-",
+			""},
 		{"an id alone under 0", "decided", cmdDeliverSM, deliverBody(0, 0, "Yego", id), "-", ""},
 		{"a state alone under 0", "decided", cmdDeliverSM, deliverBody(0, 0, "Yego", state), "-", ""},
 		{"0x04 without anything", "SMPP 3.4, 5.2.12", cmdDeliverSM, deliverBody(0x04, 0, "STOP"), "-", ""},
@@ -101,8 +104,10 @@ func TestWordsOfAReceipt(t *testing.T) {
 		{"a vendor", `{"id":"1","stat":"DELIVRD","err":"0"}`, "1", "DELIVRD", "0"},
 		{"a vendor", "id:1 stat:DELIVRD.", "1", "DELIVRD", ""},
 		{"a vendor", "id:1 stat:<DELIVRD> err:[000]", "1", "DELIVRD", "000"},
-		{"funbox/smppex#46", "id:rdw sub:000 dlvrd:000 submit date:180711070003912+ done date:180711070000012+ stat:UNDELIV err:000", "rdw", "UNDELIV", "000"},
-		{"a vendor", "id:1 submit date:2026-03-01 10:00:59 done date:01/03/2026 10:01 stat:DELIVRD err:000", "1", "DELIVRD", "000"},
+		{"funbox/smppex#46", "id:rdw sub:000 dlvrd:000 submit date:180711070003912+ done date:180711070000012+ " +
+			"stat:UNDELIV err:000", "rdw", "UNDELIV", "000"},
+		{"a vendor", "id:1 submit date:2026-03-01 10:00:59 done date:01/03/2026 10:01 stat:DELIVRD err:000", "1", "DELIVRD",
+			"000"},
 		{"a vendor", "id:1 done date:Sun, 1 Mar 2026 10:00:59 +0200 stat:DELIVRD", "1", "DELIVRD", ""},
 		{"a vendor", "id:1 done date:2026-03-01T10:00:59Z stat:DELIVRD", "1", "DELIVRD", ""},
 		{"a base64 id", "id:YWJj== stat:DELIVRD", "YWJj==", "DELIVRD", ""},
@@ -113,7 +118,8 @@ func TestWordsOfAReceipt(t *testing.T) {
 		}
 	}
 	digits := Reading{StateDigits: true}
-	for text, want := range map[string]string{"id:1 stat:2": "DELIVRD", "id:1 stat:5": "UNDELIV", "id:1 stat:08": "REJECTD", "id:1 stat:12": "12", "id:1 stat:EXPIRED": "EXPIRED"} {
+	for text, want := range map[string]string{"id:1 stat:2": "DELIVRD", "id:1 stat:5": "UNDELIV",
+		"id:1 stat:08": "REJECTD", "id:1 stat:12": "12", "id:1 stat:EXPIRED": "EXPIRED"} {
 		d := &Delivery{ESMClass: 4, ShortMessage: []byte(text)}
 		if d.classify(digits, false); d.Receipt.State != want {
 			t.Errorf("%q with digits is %s, want %s", text, d.Receipt.State, want)
@@ -197,8 +203,11 @@ func TestPDUsOfTheWorld(t *testing.T) {
 		receipt bool
 		text    string
 	}{
-		"TLVs under esm_class 0": {"00000040000000050000000000000007000101323537373931323334303000050041434d450000000000000000000000001e0007374633413231000427000102", true, ""},
-		"STOP under 0x04":        {"00000034000000050000000000000007000101323537373931323334303000030038303830000400000000000000000453544f50", false, "STOP"},
+		"TLVs under esm_class 0": {
+			"00000040000000050000000000000007000101323537373931323334303000050041434d450000000000000000000000001e0007374633413231000427000102", true, ""},
+		"STOP under 0x04": {
+			"00000034000000050000000000000007000101323537373931323334303000030038303830000400000000000000000453544f50", false,
+			"STOP"},
 	} {
 		raw, err := hex.DecodeString(c.pdu)
 		if err != nil {

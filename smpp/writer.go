@@ -115,7 +115,8 @@ func (s *session) flush(b *batch) *closure {
 		s.mu.Unlock()
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &closure{reasonWriteTimeout, fmt.Errorf("the peer stopped reading: nothing written for %s", s.owner.writeTimeout)}
+		return &closure{reasonWriteTimeout, fmt.Errorf("the peer stopped reading: nothing written for %s",
+			s.owner.writeTimeout)}
 	}
 	return &closure{reasonWriteError, fmt.Errorf("writing: %w", err)}
 }

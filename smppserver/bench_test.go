@@ -9,7 +9,8 @@ import (
 	"intumwa/smpp"
 )
 
-// BenchmarkSubmit measures accepted submit_sm over four binds with a window of 100, each message committed before its answer.
+// BenchmarkSubmit measures accepted submit_sm over four binds with a window of 100, each message committed before its
+// answer.
 func BenchmarkSubmit(b *testing.B) {
 	w := newBank(b, int64(b.N)+1000, keys.SMPPLimits{Window: 100, TPS: 10_000})
 	p := w.start()

@@ -9,8 +9,8 @@ import (
 
 // bucket limits the segments of a key in this process.
 //
-// It holds at least one longest message. A message passes while anything is left, and may leave a debt: no message is too
-// long to pass, and the parts of a message that has begun are not cut off.
+// It holds at least one longest message. A message passes while anything is left, and may leave a debt: no message is
+// too long to pass, and the parts of a message that has begun are not cut off.
 type bucket struct {
 	mu    sync.Mutex
 	rate  float64 // segments a second

@@ -118,7 +118,8 @@ func (w *bank) tryProgram(p *program, unicode string) {
 	w.finish(sms.Sent, "")
 	w.until("five receipts", func() bool { return len(p.heard("receipt")) == 5 })
 	for _, s := range p.heard("receipt") {
-		if !ids[s.ID] || s.State != 2 || !strings.HasPrefix(s.Text, "id:"+s.ID+" sub:001 dlvrd:001 ") || !strings.Contains(s.Text, " stat:DELIVRD err:000 ") {
+		if !ids[s.ID] || s.State != 2 || !strings.HasPrefix(s.Text, "id:"+s.ID+" sub:001 dlvrd:001 ") ||
+			!strings.Contains(s.Text, " stat:DELIVRD err:000 ") {
 			w.Errorf("receipt %+v", s)
 		}
 	}
@@ -139,7 +140,8 @@ func (w *bank) tryProgram(p *program, unicode string) {
 func (w *bank) mo(text string) {
 	w.Helper()
 	if err := pgx.BeginFunc(context.Background(), w.pool, func(tx pgx.Tx) error {
-		return binds.Add(context.Background(), tx, []binds.Delivery{{Account: w.key.ID, Number: "+25779000001", Address: "8080", At: time.Now(), Body: text}})
+		return binds.Add(context.Background(), tx, []binds.Delivery{
+			{Account: w.key.ID, Number: "+25779000001", Address: "8080", At: time.Now(), Body: text}})
 	}); err != nil {
 		w.Fatal(err)
 	}
@@ -152,7 +154,8 @@ func TestNodeClient(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "node"))); err != nil {
 		t.Fatal(err)
 	}
-	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--prefer-offline")
+	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts",
+		"--prefer-offline")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
 		testenv.Lacks(t, fmt.Sprintf("the npm package smpp cannot be installed here: %v\n%s", err, out))

@@ -57,7 +57,8 @@ func (c *courier) run(ctx context.Context) {
 	for {
 		more, err := c.round(ctx)
 		if err != nil && ctx.Err() == nil {
-			c.server.log.Warn("receipts for customers' binds could not be taken; trying again", "event", "smpp_receipts_not_taken", "error", err)
+			c.server.log.Warn("receipts for customers' binds could not be taken; trying again", "event",
+				"smpp_receipts_not_taken", "error", err)
 		}
 		if more && err == nil && ctx.Err() == nil {
 			continue
@@ -155,8 +156,8 @@ func (c *courier) hand(d *binds.Delivery) {
 	}
 }
 
-// passes reports whether a program's refusal of a delivery passes, as a carrier's of a submit_sm does. Other refusals are final,
-// those of our form too: the same PDU would be refused again.
+// passes reports whether a program's refusal of a delivery passes, as a carrier's of a submit_sm does. Other refusals
+// are final, those of our form too: the same PDU would be refused again.
 func passes(status smpp.Status) bool {
 	class := status.Class()
 	return class == smpp.ClassThrottled || class == smpp.ClassTemporary || class == smpp.ClassSession
@@ -199,8 +200,8 @@ func (c *courier) ended(o binds.Outcome) {
 	}
 }
 
-// settle records outcomes until ctx ends and none is left. What it cannot record is delivered again, when this process's
-// binds are over.
+// settle records outcomes until ctx ends and none is left. What it cannot record is delivered again, when this
+// process's binds are over.
 func (c *courier) settle(ctx context.Context) {
 	for {
 		select {
@@ -225,7 +226,8 @@ func (c *courier) record(ctx context.Context, over []binds.Outcome) {
 	ctx, cancel := context.WithTimeout(ctx, takeWithin)
 	defer cancel()
 	if err := c.server.deps.Binds.Settle(ctx, c.server.process, over); err != nil {
-		c.server.log.Warn("answers to receipts could not be recorded; trying again", "event", "smpp_receipts_not_settled", "error", err)
+		c.server.log.Warn("answers to receipts could not be recorded; trying again", "event", "smpp_receipts_not_settled",
+			"error", err)
 		time.Sleep(lookEvery)
 		c.mu.Lock()
 		c.over = append(over, c.over...)

@@ -8,8 +8,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestLostTake: a receipt that the process has taken without knowing it, because the answer of the database was lost, still
-// comes, and once.
+// TestLostTake: a receipt that the process has taken without knowing it, because the answer of the database was lost,
+// still comes, and once.
 func TestLostTake(t *testing.T) {
 	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()

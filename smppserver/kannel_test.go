@@ -25,7 +25,8 @@ func (w *bank) kannelGroup(p *process) string {
 		w.Fatal(err)
 	}
 	group := string(sample)
-	for _, own := range [][2]string{{"smpp.example.com", "127.0.0.1"}, {"2776", port}, {"SYSTEM_ID", w.key.SystemID}, {"PASSWORD", w.password},
+	for _, own := range [][2]string{{"smpp.example.com", "127.0.0.1"}, {"2776", port}, {"SYSTEM_ID", w.key.SystemID},
+		{"PASSWORD", w.password},
 		{"reconnect-delay = 10", "reconnect-delay = 1"}} {
 		if !strings.Contains(group, own[0]) {
 			w.Fatalf("the page's sample lacks %s", own[0])
@@ -42,7 +43,8 @@ func (w *bank) behindTLS(address string) string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	door, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
+	door, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -69,8 +71,9 @@ func (w *bank) behindTLS(address string) string {
 	return door.Addr().String()
 }
 
-// TestKannelClient: Kannel, with the configuration of the page /docs/smpp, binds to us over TLS, sends GSM 7-bit, Unicode and three parts, and gets their receipts, also on the next
-// bind, and an MO. Without credits it sends a message once.
+// TestKannelClient: Kannel, with the configuration of the page /docs/smpp, binds to us over TLS, sends GSM 7-bit,
+// Unicode and three parts, and gets their receipts, also on the next bind, and an MO. Without credits it sends a
+// message once.
 func TestKannelClient(t *testing.T) {
 	t.Parallel()
 	w := newBank(t, 5, keys.SMPPLimits{})
@@ -86,10 +89,12 @@ func TestKannelClient(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM messages WHERE body IN ('Amahoro @ {EUR}', 'Ça coûte ж')`); n != 2 {
 		t.Errorf("%d of the short texts are as they were", n)
 	}
-	w.until("Kannel knows that they are accepted", func() bool { return len(k.Heard("/dlr?of=a&report=8"))+len(k.Heard("/dlr?of=b&report=8")) == 2 })
+	w.until("Kannel knows that they are accepted",
+		func() bool { return len(k.Heard("/dlr?of=a&report=8"))+len(k.Heard("/dlr?of=b&report=8")) == 2 })
 	w.finish(sms.Sent, "")
 	w.until("their receipts", func() bool {
-		return len(k.Heard("/dlr?of=a&report=1&")) == 1 && len(k.Heard("/dlr?of=b&report=1&")) == 1 && len(k.Heard("/dlr?of=c&report=1&")) >= 1
+		return len(k.Heard("/dlr?of=a&report=1&")) == 1 && len(k.Heard("/dlr?of=b&report=1&")) == 1 &&
+			len(k.Heard("/dlr?of=c&report=1&")) >= 1
 	})
 	w.mo("Yego")
 	w.until("the MO", func() bool { return len(k.Heard("/mo?")) == 1 })
@@ -99,7 +104,8 @@ func TestKannelClient(t *testing.T) {
 
 	k.Send("d", "without credits") // 0x40B is final
 	w.until("Kannel gives up", func() bool { return len(k.Heard("/dlr?of=d&report=16")) == 1 })
-	if reply := k.Heard("/dlr?of=d&report=16")[0]; !strings.Contains(reply, "0x0000040b") && !strings.Contains(reply, "1035") {
+	if reply := k.Heard("/dlr?of=d&report=16")[0]; !strings.Contains(reply, "0x0000040b") &&
+		!strings.Contains(reply, "1035") {
 		t.Errorf("Kannel heard %s", reply)
 	}
 

@@ -79,8 +79,8 @@ func (s *Server) renew(ctx context.Context) error {
 	return nil
 }
 
-// apply ends those of the binds looked at that must end, and keeps the limits of the keys. Nothing is known of a bind that
-// came meanwhile.
+// apply ends those of the binds looked at that must end, and keeps the limits of the keys. Nothing is known of a bind
+// that came meanwhile.
 func (s *Server) apply(looked map[int64]binds.Counts, end []int64, shares map[int64]binds.Share, valid []keys.Token) {
 	known := make(map[int64]keys.Token, len(valid))
 	for _, t := range valid {
@@ -129,7 +129,8 @@ func (s *Server) servesLocked(key int64) bool {
 }
 
 func countsOf(snap smpp.PeerSnapshot) binds.Counts {
-	c := binds.Counts{Submitted: int64(snap.Accepted), InFlight: snap.Requests, Unanswered: snap.InFlight, Refused: map[string]int64{}}
+	c := binds.Counts{Submitted: int64(snap.Accepted), InFlight: snap.Requests, Unanswered: snap.InFlight,
+		Refused: map[string]int64{}}
 	for status, n := range snap.Refusals {
 		if len(c.Refused) < refusalsMost {
 			c.Refused[status.String()] = int64(n)
@@ -147,7 +148,8 @@ func (s *Server) sweep(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := s.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("what waits for customers' binds could not be counted; trying again", "event", "smpp_waiting_not_counted", "error", err)
+			s.log.Warn("what waits for customers' binds could not be counted; trying again", "event", "smpp_waiting_not_counted",
+				"error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -164,7 +166,8 @@ func (s *Server) sweepOnce(ctx context.Context) error {
 	s.metrics.dropped.WithLabelValues(droppedOld).Add(float64(old))
 	s.metrics.dropped.WithLabelValues(droppedMany).Add(float64(excess))
 	if old+excess > 0 {
-		s.log.Warn("receipts for customers' binds are dropped: no bind took them", "event", "smpp_receipts_dropped", "old", old, "too_many", strconv.FormatInt(excess, 10))
+		s.log.Warn("receipts for customers' binds are dropped: no bind took them", "event", "smpp_receipts_dropped", "old",
+			old, "too_many", strconv.FormatInt(excess, 10))
 	}
 	if err != nil {
 		return err

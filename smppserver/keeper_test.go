@@ -13,7 +13,8 @@ import (
 // other makes a second key of the company and returns what makes a client bind with it.
 func (w *bank) other() (keys.Token, func(*smpp.Options)) {
 	w.Helper()
-	key, password, err := w.keys.CreateSMPPKey(context.Background(), 1, "other", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, keys.SMPPLimits{})
+	key, password, err := w.keys.CreateSMPPKey(context.Background(), 1, "other",
+		[]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, keys.SMPPLimits{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func TestBindDuringRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("a renewal that waits", func() bool {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%UPDATE smpp_binds%'`) > 0
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+			AND query LIKE '%UPDATE smpp_binds%'`) > 0
 	})
 	w.bound(p, as)
 	id := w.count(`SELECT id FROM smpp_binds WHERE account = $1`, key.ID)
@@ -44,7 +46,8 @@ func TestBindDuringRenewal(t *testing.T) {
 	}
 	now := time.Now()
 	w.until("its own renewal", func() bool {
-		return w.count(`SELECT count(*) FROM smpp_binds WHERE account = $1 AND seen_at > $2`, key.ID, now.Add(time.Second)) > 0
+		return w.count(`SELECT count(*) FROM smpp_binds WHERE account = $1 AND seen_at > $2`, key.ID,
+			now.Add(time.Second)) > 0
 	})
 	if is := w.count(`SELECT max(id) FROM smpp_binds WHERE account = $1`, key.ID); is != id {
 		t.Errorf("its bind is %d, was %d: it was ended", is, id)

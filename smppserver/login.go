@@ -31,7 +31,8 @@ type bind struct {
 func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Admission, smpp.Status) {
 	refuse := func(status smpp.Status, why string) (smpp.Admission, smpp.Status) {
 		s.metrics.bindsRefused.WithLabelValues(why).Inc()
-		s.log.Info("a customer's bind is refused", "event", "smpp_bind_refused", "status", status.String(), "reason", why, "peer", l.Remote.String())
+		s.log.Info("a customer's bind is refused", "event", "smpp_bind_refused", "status", status.String(), "reason", why,
+			"peer", l.Remote.String())
 		return smpp.Admission{}, status
 	}
 	key := throttleKey(l.Remote)
@@ -50,8 +51,10 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		s.log.Warn("a customer's login cannot be checked", "event", "smpp_login_unchecked", "error", err)
 		return refuse(smpp.StatusSysErr, refusedUnavailable)
 	}
-	b := &bind{account: of.ID, systemID: of.SystemID, peer: p, peerName: l.Remote.String(), receives: l.Mode.Receives(), short: l.Version < smpp.Version34, key: of}
-	b.id, err = s.deps.Binds.Open(ctx, binds.Bind{Account: of.ID, Process: s.process, Peer: b.peerName, Mode: l.Mode.String()}, of.Sessions)
+	b := &bind{account: of.ID, systemID: of.SystemID, peer: p, peerName: l.Remote.String(), receives: l.Mode.Receives(),
+		short: l.Version < smpp.Version34, key: of}
+	b.id, err = s.deps.Binds.Open(ctx, binds.Bind{Account: of.ID, Process: s.process, Peer: b.peerName,
+		Mode: l.Mode.String()}, of.Sessions)
 	switch {
 	case errors.Is(err, binds.ErrTooMany):
 		return refuse(smpp.StatusAlreadyBound, refusedSessions)
@@ -73,14 +76,15 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		s.mu.Unlock()
 		s.courier.kick()
 	}
-	return smpp.Admission{Window: of.Window, Bound: bound, Request: func(r *smpp.Request) { s.request(b, r) }, OnLate: s.courier.late}, smpp.StatusOK
+	return smpp.Admission{Window: of.Window, Bound: bound, Request: func(r *smpp.Request) { s.request(b, r) },
+		OnLate: s.courier.late}, smpp.StatusOK
 }
 
 var errFlood = errors.New("too many wrong logins from its address")
 
-// check returns the key of a login. A login counts as wrong until it is found right: so no more are looked at than may be
-// wrong, however many come at once. Those of one address wait for each other, because right ones that come together, after a
-// restart, would pass for wrong ones.
+// check returns the key of a login. A login counts as wrong until it is found right: so no more are looked at than may
+// be wrong, however many come at once. Those of one address wait for each other, because right ones that come together,
+// after a restart, would pass for wrong ones.
 func (s *Server) check(ctx context.Context, address int64, l smpp.Login) (of keys.Token, err error) {
 	turn := &s.logins[uint64(address)%uint64(len(s.logins))]
 	turn.Lock()

@@ -21,8 +21,8 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 
 type door struct{ net.Listener }
 
-// unread is how many bytes the system holds for a program that does not read, before our writes wait. By itself it would take
-// megabytes, which are minutes of responses.
+// unread is how many bytes the system holds for a program that does not read, before our writes wait. By itself it
+// would take megabytes, which are minutes of responses.
 const unread = 32 << 10
 
 // Accept returns the next connection.

@@ -14,9 +14,10 @@ import (
 	"intumwa/sms"
 )
 
-// find returns the message of a query_sm or cancel_sm, if it is the company's and from the same sender. Otherwise the request
-// is answered, with missing where there is none.
-func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smpp.Status) (m lookup.Record, found bool) {
+// find returns the message of a query_sm or cancel_sm, if it is the company's and from the same sender. Otherwise the
+// request is answered, with missing where there is none.
+func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smpp.Status) (m lookup.Record,
+	found bool) {
 	holder, err := s.holder(ctx, b)
 	if err != nil {
 		s.answer(r, refused(err))
@@ -52,7 +53,8 @@ func (s *Server) purged(ctx context.Context, id ulid.ULID) bool {
 	return err == nil && purged
 }
 
-// shortName is a message's name for SMPP 3.3, whose programs have room for 8 hexadecimal digits: its message_id in webhooks.
+// shortName is a message's name for SMPP 3.3, whose programs have room for 8 hexadecimal digits: its message_id in
+// webhooks.
 func shortName(id int64) string { return fmt.Sprintf("%08X", id) }
 
 // nameOf returns the name of an accepted message for a bind's program.

@@ -44,7 +44,8 @@ func stateOf(sent bool, reason string) (s state, code int) {
 		return stateUnknown, code
 	case word == messages.ReasonCancelled || word == stateDeleted.word:
 		return stateDeleted, code
-	case word == submission.ReasonOptedOut || word == submission.ReasonClosed || word == stateRejected.word || strings.HasPrefix(word, "ESME_") || strings.HasPrefix(word, "0x"):
+	case word == submission.ReasonOptedOut || word == submission.ReasonClosed || word == stateRejected.word ||
+		strings.HasPrefix(word, "ESME_") || strings.HasPrefix(word, "0x"):
 		return stateRejected, code
 	}
 	return stateUndeliv, code
@@ -54,7 +55,9 @@ func stateOf(sent bool, reason string) (s state, code int) {
 const esmReceipt = 0x04
 
 // echoed are the optional parameters of a submit_sm that its receipt repeats: those by which programs recognise it.
-var echoed = []uint16{0x0202, 0x0203, smpp.TagUserMessageReference, 0x0205, 0x020A, 0x020B, 0x020D} // source_subaddress,
+// source_subaddress,
+var echoed = []uint16{0x0202, 0x0203, smpp.TagUserMessageReference, 0x0205, 0x020A, 0x020B, 0x020D}
+
 // dest_subaddress, user_response_code, source_port, destination_port, language_indicator
 
 // longestEchoed is the longest of them: a subaddress (SMPP 3.4, 5.3.2.15).
@@ -105,9 +108,11 @@ func deliver(d *binds.Delivery, short bool) smpp.Submit {
 	}
 	const minute = "0601021504"
 	m.ESMClass = esmReceipt
-	m.ShortMessage = fmt.Appendf(nil, "id:%s sub:001 dlvrd:%03d submit date:%s done date:%s stat:%s err:%03d text:", id, delivered,
+	m.ShortMessage = fmt.Appendf(nil, "id:%s sub:001 dlvrd:%03d submit date:%s done date:%s stat:%s err:%03d text:", id,
+		delivered,
 		d.SubmittedAt.UTC().Format(minute), d.At.UTC().Format(minute), s.word, code%1000)
-	m.TLVs = []smpp.TLV{{Tag: smpp.TagReceiptedMessageID, Value: append([]byte(id), 0)}, {Tag: smpp.TagMessageState, Value: []byte{s.value}},
+	m.TLVs = []smpp.TLV{{Tag: smpp.TagReceiptedMessageID, Value: append([]byte(id), 0)},
+		{Tag: smpp.TagMessageState, Value: []byte{s.value}},
 		{Tag: smpp.TagNetworkErrorCode, Value: binary.BigEndian.AppendUint16([]byte{networkGSM}, uint16(code))}}
 	m.TLVs = echoOn(m.TLVs, d.Echo)
 	return m

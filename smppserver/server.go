@@ -1,11 +1,11 @@
-// Package smppserver is the door for customers' programs that speak SMPP: banks and aggregators bind to it as they bind to a
-// carrier. It is off unless smpp_server.listen is set.
+// Package smppserver is the door for customers' programs that speak SMPP: banks and aggregators bind to it as they bind
+// to a carrier. It is off unless smpp_server.listen is set.
 //
-// The session and the codec are those of smpp ([smpp.Peer]), and a submit_sm goes through intake like a request of the API.
-// Any number of processes serve: the database has the binds of all, and what waits for them (package binds).
+// The session and the codec are those of smpp ([smpp.Peer]), and a submit_sm goes through intake like a request of the
+// API. Any number of processes serve: the database has the binds of all, and what waits for them (package binds).
 //
-// A key's login and its binds are in login.go, its submit_sm in submit.go with text.go and times.go, query_sm and cancel_sm
-// in query.go. keeper.go renews the binds of this process, courier.go brings receipts and MOs to them.
+// A key's login and its binds are in login.go, its submit_sm in submit.go with text.go and times.go, query_sm and
+// cancel_sm in query.go. keeper.go renews the binds of this process, courier.go brings receipts and MOs to them.
 package smppserver
 
 import (
@@ -87,11 +87,13 @@ func New(deps Deps, opts Options) *Server {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	host, _ := os.Hostname()
-	s := &Server{deps: deps, opts: opts, log: opts.Log, process: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:6]),
+	s := &Server{deps: deps, opts: opts, log: opts.Log,
+		process: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:6]),
 		metrics: newMetrics(opts.Metrics), wake: make(chan struct{}, 1),
 		bound: map[int64]*bind{}, keys: map[int64]*bucket{}}
 	s.courier = newCourier(s)
-	s.serving = smpp.Serving{SystemID: opts.SystemID, Login: s.login, DrainTimeout: drainWithin, UnbindTimeout: goodbyeWithin, Log: opts.Log, Metrics: smpp.NewServerMetrics(opts.Metrics)}
+	s.serving = smpp.Serving{SystemID: opts.SystemID, Login: s.login, DrainTimeout: drainWithin,
+		UnbindTimeout: goodbyeWithin, Log: opts.Log, Metrics: smpp.NewServerMetrics(opts.Metrics)}
 	return s
 }
 
@@ -108,7 +110,8 @@ func (s *Server) Run(ctx context.Context) error {
 // acceptPause is the pause after a failed accept: usually there are too many open files.
 const acceptPause = 100 * time.Millisecond
 
-// Serve accepts connections until ctx ends. The listener bounds them. Then it ends the binds politely, within three seconds, and returns.
+// Serve accepts connections until ctx ends. The listener bounds them. Then it ends the binds politely, within three
+// seconds, and returns.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
@@ -148,7 +151,8 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	if err := s.deps.Binds.Close(closing, []int64{b.id}); err != nil { // its row is over by itself after binds.Lease
-		s.log.Warn("the end of a customer's bind could not be recorded", "event", "smpp_unbind_not_recorded", "key_id", b.account, "error", err)
+		s.log.Warn("the end of a customer's bind could not be recorded", "event", "smpp_unbind_not_recorded", "key_id",
+			b.account, "error", err)
 	}
 }
 

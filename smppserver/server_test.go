@@ -27,14 +27,15 @@ import (
 	"intumwa/webhooks"
 )
 
-// TestSubmitAndReceipt: a message is charged before its answer. Its id is the same in the answer, in the receipt's text and
-// in receipted_message_id, also when the receipt comes on a later bind at another process.
+// TestSubmitAndReceipt: a message is charged before its answer. Its id is the same in the answer, in the receipt's text
+// and in receipted_message_id, also when the receipt comes on a later bind at another process.
 func TestSubmitAndReceipt(t *testing.T) {
 	w := newBank(t, 10, keys.SMPPLimits{})
 	first := w.start()
 	c := w.bound(first, nil)
 	r := c.submit(func(m *smpp.Submit) {
-		m.TLVs = []smpp.TLV{{Tag: smpp.TagUserMessageReference, Value: []byte{1, 2}}, {Tag: 0x020A, Value: []byte{0x1F, 0x90}}}
+		m.TLVs = []smpp.TLV{{Tag: smpp.TagUserMessageReference, Value: []byte{1, 2}},
+			{Tag: 0x020A, Value: []byte{0x1F, 0x90}}}
 	})
 	if r.Outcome != smpp.Accepted || len(r.MessageID) != 26 {
 		t.Fatalf("%+v", r)
@@ -48,13 +49,16 @@ func TestSubmitAndReceipt(t *testing.T) {
 		t.Helper()
 		d := c.deliveries()[0]
 		tlv, _ := d.TLV(smpp.TagReceiptedMessageID)
-		if d.Receipt == nil || d.Receipt.ID != id || string(tlv) != id+"\x00" || !strings.HasPrefix(string(d.ShortMessage), "id:"+id+" ") || d.Receipt.State != "UNDELIV" || d.Receipt.Error != "034" {
+		if d.Receipt == nil || d.Receipt.ID != id || string(tlv) != id+"\x00" ||
+			!strings.HasPrefix(string(d.ShortMessage), "id:"+id+" ") || d.Receipt.State != "UNDELIV" ||
+			d.Receipt.Error != "034" {
 			t.Errorf("receipt %+v %q, want id %s", d.Receipt, d.ShortMessage, id)
 		}
 	}
 	check(c, r.MessageID)
 	port, _ := c.deliveries()[0].TLV(0x020A)
-	if reference, _ := c.deliveries()[0].TLV(smpp.TagUserMessageReference); string(reference)+string(port) != "\x01\x02\x1f\x90" {
+	if reference, _ := c.deliveries()[0].TLV(smpp.TagUserMessageReference); string(reference)+
+		string(port) != "\x01\x02\x1f\x90" {
 		t.Errorf("the receipt repeats %x and %x", reference, port)
 	}
 	w.until("its row is gone", func() bool { return w.count(`SELECT count(*) FROM smpp_deliveries`) == 0 })
@@ -87,9 +91,12 @@ func TestRefusals(t *testing.T) {
 		{"too long a part", "", func(m *smpp.Submit) {
 			m.ESMClass, m.ShortMessage = 0x40, append([]byte{5, 0, 3, 1, 2, 1}, strings.Repeat("x", 154)...)
 		}, smpp.StatusInvMsgLen},
-		{"more than is left", "", func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) }, statuses.NoCredits},
-		{"a sender that the carrier does not know", `INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', 'sent' FROM senders`, nil, statuses.NotAtCarrier},
-		{"one that it knows", `UPDATE sender_carriers SET state = 'approved'`, func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) }, statuses.NoCredits},
+		{"more than is left", "", func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) },
+			statuses.NoCredits},
+		{"a sender that the carrier does not know", `INSERT INTO sender_carriers (sender_id, company_id, carrier, state)
+			SELECT id, company_id, 'leo', 'sent' FROM senders`, nil, statuses.NotAtCarrier},
+		{"one that it knows", `UPDATE sender_carriers SET state = 'approved'`,
+			func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) }, statuses.NoCredits},
 		{"a company that is not verified", `UPDATE companies SET verified = false`, nil, statuses.NotVerified},
 		{"a company that is not approved", `UPDATE companies SET approved = false`, nil, statuses.NotApproved},
 	} {
@@ -106,8 +113,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSandbox: the test sender's messages to sandbox numbers cost nothing, need no approval and get the receipts of their
-// fates. Other senders have no sandbox, and the test sender no other numbers.
+// TestSandbox: the test sender's messages to sandbox numbers cost nothing, need no approval and get the receipts of
+// their fates. Other senders have no sandbox, and the test sender no other numbers.
 func TestSandbox(t *testing.T) {
 	w := newBank(t, 1, keys.SMPPLimits{})
 	w.exec(`UPDATE companies SET approved = false, verified = false`)
@@ -137,7 +144,8 @@ func TestSandbox(t *testing.T) {
 	for _, wrong := range []struct {
 		source, dest string
 		want         smpp.Status
-	}{{"ACME", "25701000001", smpp.StatusInvDstAddr}, {"TEST", "25779123456", smpp.StatusInvSrcAddr}, {"TEST", "25701000006", smpp.StatusInvDstAddr}} {
+	}{{"ACME", "25701000001", smpp.StatusInvDstAddr}, {"TEST", "25779123456", smpp.StatusInvSrcAddr},
+		{"TEST", "25701000006", smpp.StatusInvDstAddr}} {
 		if r := submit(wrong.source, wrong.dest); r.Status != wrong.want {
 			t.Errorf("%+v: %v", wrong, r.Status)
 		}
@@ -147,8 +155,8 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// TestBinds: a wrong password and an unknown system_id are refused alike; so is an address of another network, and the bind
-// after the last one that a key may have. The others live.
+// TestBinds: a wrong password and an unknown system_id are refused alike; so is an address of another network, and the
+// bind after the last one that a key may have. The others live.
 func TestBinds(t *testing.T) {
 	w := newBank(t, 10, keys.SMPPLimits{Sessions: 2})
 	p := w.start()
@@ -166,7 +174,8 @@ func TestBinds(t *testing.T) {
 	}
 	w.finish(sms.Sent, "")
 	w.until("a receipt", func() bool { return len(one.deliveries())+len(two.deliveries()) == 1 })
-	if _, err := w.keys.SetSMPPKey(t.Context(), w.key.ID, keys.SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}); err != nil {
+	if _, err := w.keys.SetSMPPKey(t.Context(), w.key.ID,
+		keys.SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}); err != nil {
 		t.Fatal(err)
 	}
 	p.server.Changed("")
@@ -174,13 +183,14 @@ func TestBinds(t *testing.T) {
 	refused("another network", smpp.StatusBindFailed, nil)
 }
 
-// TestWrongLogins: exactly as many wrong logins of an address are looked at as are allowed, however many come at once. Right
-// ones do not count, and after the wrong ones they are refused too.
+// TestWrongLogins: exactly as many wrong logins of an address are looked at as are allowed, however many come at once.
+// Right ones do not count, and after the wrong ones they are refused too.
 func TestWrongLogins(t *testing.T) {
 	w := newBank(t, 0, keys.SMPPLimits{Sessions: 100})
 	w.deps = func(r *smppserver.Deps) {
 		rdb, prefix := testenv.Redis(t)
-		r.Failures = throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: 20, Window: time.Minute, Timeout: 5 * time.Second})
+		r.Failures = throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: 20, Window: time.Minute,
+			Timeout: 5 * time.Second})
 	}
 	p := w.start()
 	try := func(n int, password string) map[string]int {
@@ -202,7 +212,8 @@ func TestWrongLogins(t *testing.T) {
 		tries    int
 		password string
 		want     map[string]int
-	}{{25, w.password, map[string]int{"0": 25}}, {30, "wrong", map[string]int{"14": 20, "88": 10}}, {1, w.password, map[string]int{"88": 1}}} {
+	}{{25, w.password, map[string]int{"0": 25}}, {30, "wrong", map[string]int{"14": 20, "88": 10}},
+		{1, w.password, map[string]int{"88": 1}}} {
 		if got := try(c.tries, c.password); !maps.Equal(got, c.want) {
 			t.Errorf("%d logins with %q: %v, want %v", c.tries, c.password, got, c.want)
 		}
@@ -239,7 +250,8 @@ func TestPurgedMessage(t *testing.T) {
 		upTo int
 		want string
 	}{{0, "12 "}, {1, "103 "}} {
-		w.exec(`INSERT INTO sweeps (name, up_to) VALUES ('purged', $1) ON CONFLICT (name) DO UPDATE SET up_to = $1`, floor.upTo)
+		w.exec(`INSERT INTO sweeps (name, up_to) VALUES ('purged', $1) ON CONFLICT (name) DO UPDATE SET up_to = $1`,
+			floor.upTo)
 		if got := raw.ask(query(old, "")); got != floor.want {
 			t.Errorf("purged up to %d: %q, want %q", floor.upTo, got, floor.want)
 		}
@@ -347,8 +359,8 @@ func TestRateOfQueries(t *testing.T) {
 	}
 }
 
-// TestSilentClient: a program that answers no receipt gets a window of them and no more; another program of the key gets its
-// own. What was refused for now comes again, what was refused for good does not.
+// TestSilentClient: a program that answers no receipt gets a window of them and no more; another program of the key
+// gets its own. What was refused for now comes again, what was refused for good does not.
 func TestSilentClient(t *testing.T) {
 	w := newBank(t, 1000, keys.SMPPLimits{TPS: 1000, Window: 100})
 	p := w.start()
@@ -406,7 +418,8 @@ func TestQueryAndCancel(t *testing.T) {
 			t.Errorf("%s: %q, want %q", try.name, got, try.want)
 		}
 	}
-	if got := raw.ask(query(r.MessageID, "")); !strings.HasPrefix(got, "0 "+r.MessageID+"\x00") || !strings.HasSuffix(got, "000+\x00\x04\x00") {
+	if got := raw.ask(query(r.MessageID, "")); !strings.HasPrefix(got, "0 "+r.MessageID+"\x00") ||
+		!strings.HasSuffix(got, "000+\x00\x04\x00") {
 		t.Errorf("query of a cancelled message: %q", got)
 	}
 	if n := w.count(`SELECT credits FROM balances`); n != 10 {
@@ -420,14 +433,16 @@ func TestMOToBinds(t *testing.T) {
 	c := w.bound(w.start(), func(o *smpp.Options) { o.Mode = smpp.TransmitterReceiver })
 	long := strings.Repeat("Mwaramutse ", 50)
 	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-		return binds.Add(t.Context(), tx, []binds.Delivery{{Account: w.key.ID, Number: "+25779000001", Address: "8080", At: time.Now(), Body: "Yego"},
+		return binds.Add(t.Context(), tx, []binds.Delivery{
+			{Account: w.key.ID, Number: "+25779000001", Address: "8080", At: time.Now(), Body: "Yego"},
 			{Account: w.key.ID, Number: "+25779000001", Address: "8080", At: time.Now(), Body: long}})
 	}); err != nil {
 		t.Fatal(err)
 	}
 	w.until("two MOs", func() bool { return len(c.deliveries()) == 2 })
 	for i, want := range []string{"Yego", long} {
-		if d := c.deliveries()[i]; d.Receipt != nil || string(d.ShortMessage) != want || d.Source != "25779000001" || d.Dest != "8080" {
+		if d := c.deliveries()[i]; d.Receipt != nil || string(d.ShortMessage) != want || d.Source != "25779000001" ||
+			d.Dest != "8080" {
 			t.Errorf("%+v", d)
 		}
 	}

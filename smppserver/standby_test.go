@@ -11,8 +11,8 @@ import (
 	"intumwa/smpp"
 )
 
-// TestAcceptedIsOnTheStandby: a submit_sm whose COMMIT got no answer is accepted when its message is found on the standby, not
-// as soon as it can be seen.
+// TestAcceptedIsOnTheStandby: a submit_sm whose COMMIT got no answer is accepted when its message is found on the
+// standby, not as soon as it can be seen.
 func TestAcceptedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)

@@ -169,7 +169,8 @@ func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
 		return m, no
 	}
 	return intake.Submit{Number: number, Sender: r.Source, Message: text, Schedule: schedule,
-		Origin: messages.Origin{Account: b.account, Bind: b.id, Registered: r.RegisteredDelivery & 3, Urgent: r.Priority > 0, Echo: echoOf(r), Form: form}}, nil
+		Origin: messages.Origin{Account: b.account, Bind: b.id, Registered: r.RegisteredDelivery & 3, Urgent: r.Priority > 0,
+			Echo: echoOf(r), Form: form}}, nil
 }
 
 // latin1 reports whether a bind's program writes Latin-1 in the default alphabet.

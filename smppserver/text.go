@@ -26,9 +26,10 @@ type refusal struct {
 	text   string
 }
 
-// textOf reads the text of a submit_sm or data_sm, without its header, and its form. latin1: the key's programs write Latin-1
-// or ASCII in the default alphabet. swapped remembers parts (orders.swapped). Nil: it is readable.
-func textOf(r *smpp.Request, latin1 bool, swapped func(p sms.Part, marked bool) bool) (text string, form messages.Form, no *refusal) {
+// textOf reads the text of a submit_sm or data_sm, without its header, and its form. latin1: the key's programs write
+// Latin-1 or ASCII in the default alphabet. swapped remembers parts (orders.swapped). Nil: it is readable.
+func textOf(r *smpp.Request, latin1 bool, swapped func(p sms.Part, marked bool) bool) (text string, form messages.Form,
+	no *refusal) {
 	switch r.ESMClass & esmTypeMask {
 	case 0, esmDelivered, esmRead:
 	default:
@@ -48,7 +49,8 @@ func textOf(r *smpp.Request, latin1 bool, swapped func(p sms.Part, marked bool) 
 	form.Class = classOf(r.DataCoding)
 	coding, ok := sms.CodingOf(r.DataCoding)
 	if !ok {
-		return "", form, &refusal{smpp.StatusInvDataCoding, "The data_coding is none of GSM 7-bit (0), ASCII (1), Latin-1 (3) and UCS-2 (8)."}
+		return "", form, &refusal{smpp.StatusInvDataCoding,
+			"The data_coding is none of GSM 7-bit (0), ASCII (1), Latin-1 (3) and UCS-2 (8)."}
 	}
 	if latin1 && coding == sms.CodingGSM7 {
 		coding = sms.CodingLatin1
@@ -78,7 +80,8 @@ func textOf(r *smpp.Request, latin1 bool, swapped func(p sms.Part, marked bool) 
 	return text, form, nil
 }
 
-// Types in esm_class by which a program means nothing else than a message: an acknowledgement of its own, or of its user.
+// Types in esm_class by which a program means nothing else than a message: an acknowledgement of its own, or of its
+// user.
 const (
 	esmDelivered = 0x08
 	esmRead      = 0x10
@@ -105,8 +108,8 @@ func bigEndian(octets []byte) []byte {
 	return swapped
 }
 
-// withoutNUL takes the NULs off the end of a text: programs in C count them. In GSM 7-bit a zero is an @, and in a part that
-// others follow it may be half a code unit.
+// withoutNUL takes the NULs off the end of a text: programs in C count them. In GSM 7-bit a zero is an @, and in a part
+// that others follow it may be half a code unit.
 func withoutNUL(coding sms.Coding, dataCoding uint8, octets []byte, part *sms.Part) []byte {
 	switch {
 	case coding == sms.CodingUCS2:
@@ -127,8 +130,9 @@ func high(octets []byte) bool {
 	return slices.ContainsFunc(octets, func(b byte) bool { return b > 0x7F })
 }
 
-// whole returns the text of a message. Programs mark alphabets by mistake: in the default alphabet, a text with octets that
-// GSM 7-bit does not have is UTF-8 or Latin-1. In ASCII, one with control characters is GSM 7-bit (the npm package smpp).
+// whole returns the text of a message. Programs mark alphabets by mistake: in the default alphabet, a text with octets
+// that GSM 7-bit does not have is UTF-8 or Latin-1. In ASCII, one with control characters is GSM 7-bit (the npm package
+// smpp).
 func whole(coding sms.Coding, dataCoding uint8, octets []byte) (text string) {
 	def := sms.DefaultGSM7
 	switch {
@@ -146,9 +150,10 @@ func controls(octets []byte) bool {
 	return slices.ContainsFunc(octets, func(b byte) bool { return b < ' ' && b != '\n' && b != '\r' || b == 0x7F })
 }
 
-// ofPart returns the text of a part, and the coding in which it goes out: the same for all parts of a message. What is marked
-// as ASCII or the default alphabet goes out in GSM 7-bit, in similar characters if there must be.
-func ofPart(coding sms.Coding, dataCoding uint8, octets []byte, class *uint8) (text string, out sms.Coding, no *refusal) {
+// ofPart returns the text of a part, and the coding in which it goes out: the same for all parts of a message. What is
+// marked as ASCII or the default alphabet goes out in GSM 7-bit, in similar characters if there must be.
+func ofPart(coding sms.Coding, dataCoding uint8, octets []byte, class *uint8) (text string, out sms.Coding,
+	no *refusal) {
 	switch {
 	case coding == sms.CodingLatin1 && dataCoding == codingASCII:
 		if !high(octets) && controls(octets) {
@@ -164,7 +169,8 @@ func ofPart(coding sms.Coding, dataCoding uint8, octets []byte, class *uint8) (t
 	}
 	text, ok := sms.Septets(whole(coding, dataCoding, octets))
 	if !ok {
-		return "", 0, &refusal{smpp.StatusInvDataCoding, "A part in the default alphabet or ASCII has characters that GSM 7-bit lacks."}
+		return "", 0, &refusal{smpp.StatusInvDataCoding,
+			"A part in the default alphabet or ASCII has characters that GSM 7-bit lacks."}
 	}
 	return text, sms.CodingGSM7, nil
 }
@@ -206,8 +212,8 @@ func partOfUDH(header []byte) (*sms.Part, *refusal) {
 	return nil, &refusal{smpp.StatusInvESMClass, "The UDH has elements other than the number of a part."}
 }
 
-// partOfTLVs reads sar_msg_ref_num, sar_total_segments and sar_segment_seqnum; nil for a message of its own. Programs set all
-// three to zero there, or the reference alone.
+// partOfTLVs reads sar_msg_ref_num, sar_total_segments and sar_segment_seqnum; nil for a message of its own. Programs
+// set all three to zero there, or the reference alone.
 func partOfTLVs(r *smpp.Request) (*sms.Part, *refusal) {
 	reference, referred := number(r, smpp.TagSARMessageReference)
 	total, _ := number(r, smpp.TagSARTotalSegments)
@@ -241,7 +247,8 @@ func partOf(reference, total, number int, wide bool, status smpp.Status) (*sms.P
 	return &sms.Part{Reference: uint16(reference), Total: uint8(total), Number: uint8(number), Wide: wide}, nil
 }
 
-// orders has the byte order of parts in UCS-2: a mark stands in the first part only. It forgets what is old or too much.
+// orders has the byte order of parts in UCS-2: a mark stands in the first part only. It forgets what is old or too
+// much.
 type orders struct {
 	mu     sync.Mutex
 	little map[order]time.Time

@@ -19,13 +19,14 @@ func submitted(esm, coding uint8, text string, tlvs ...smpp.TLV) *smpp.Request {
 	return &smpp.Request{ESMClass: esm, DataCoding: coding, ShortMessage: octets, TLVs: tlvs}
 }
 
-// TestTextOf: a text is read in the data_codings that programs send, with its class and its place in a long message; what
-// cannot be read is refused with its own status.
+// TestTextOf: a text is read in the data_codings that programs send, with its class and its place in a long message;
+// what cannot be read is refused with its own status.
 func TestTextOf(t *testing.T) {
 	latin := hex.EncodeToString([]byte("Caf\xe9"))
 	sar := func(reference, total, number string) []smpp.TLV {
 		value := func(text string) []byte { b, _ := hex.DecodeString(text); return b }
-		return []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: value(reference)}, {Tag: smpp.TagSARSegmentSeqnum, Value: value(number)}, {Tag: smpp.TagSARTotalSegments, Value: value(total)}}
+		return []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: value(reference)},
+			{Tag: smpp.TagSARSegmentSeqnum, Value: value(number)}, {Tag: smpp.TagSARTotalSegments, Value: value(total)}}
 	}
 	const ucs2 = sms.CodingUCS2
 	part := func(number uint8, coding sms.Coding) sms.Part {
@@ -51,18 +52,27 @@ func TestTextOf(t *testing.T) {
 		{"the other form of a class", submitted(0, 0xF1, "41"), "A", sms.Part{}, 1, 0},
 		{"a class in UCS-2", submitted(0, 0x18, "0041"), "A", sms.Part{}, 0, 0},
 		{"a part", submitted(0x40, 0, "05000307030241"), "A", sms.Part{Reference: 7, Total: 3, Number: 2}, -1, 0},
-		{"a part with 16 bits", submitted(0x43, 8, "060804010203010041"), "A", sms.Part{Reference: 0x102, Total: 3, Number: 1, Wide: true, Coding: ucs2}, -1, 0},
-		{"a part that cuts pairs", submitted(0x40, 8, "050003070302"+"df0d0041d83c"), "\U0010DF0DA\U0010D83C", part(2, ucs2), -1, 0},
+		{"a part with 16 bits", submitted(0x43, 8, "060804010203010041"), "A",
+			sms.Part{Reference: 0x102, Total: 3, Number: 1, Wide: true, Coding: ucs2}, -1, 0},
+		{"a part that cuts pairs", submitted(0x40, 8, "050003070302"+"df0d0041d83c"), "\U0010DF0DA\U0010D83C", part(2, ucs2),
+			-1, 0},
 		{"a part that cuts a code unit", submitted(0x40, 8, "050003070302"+"004100"), "A\U00100000", part(2, ucs2), -1, 0},
-		{"a part that cuts an escape pair", submitted(0x40, 0, "050003070302"+"411b"), "A\U0010001B", part(2, sms.CodingGSM7), -1, 0},
+		{"a part that cuts an escape pair", submitted(0x40, 0, "050003070302"+"411b"), "A\U0010001B", part(2, sms.CodingGSM7),
+			-1, 0},
 		{"a part in Latin-1", submitted(0x40, 3, "050003070302"+"e7ff40"), "çÿ@", part(2, sms.CodingLatin1), -1, 0},
 		{"a part marked as ASCII", submitted(0x40, 1, "050003070302"+"40245f"), "@$_", part(2, sms.CodingGSM7), -1, 0},
-		{"a part of GSM 7-bit marked as ASCII", submitted(0x40, 1, "050003070302"+"00021b"), "@$\U0010001B", part(2, sms.CodingGSM7), -1, 0},
-		{"a part in Latin-1 in data_coding 0", submitted(0x40, 0, "050003070302"+"e7ea21"), "ce!", part(2, sms.CodingGSM7), -1, 0},
-		{"a part in UTF-8 that cuts characters", submitted(0x40, 0, "050003070302"+"a9c3a9c3"), "é", part(2, sms.CodingGSM7), -1, 0},
-		{"a part of Cyrillic in data_coding 0", submitted(0x40, 0, "050003070302"+"d0b6"), "", sms.Part{}, -1, smpp.StatusInvDataCoding},
-		{"a part with a byte order mark", submitted(0x40, 8, "050003080301"+"fffe4100"), "A", sms.Part{Reference: 8, Total: 3, Number: 1, Coding: ucs2}, -1, 0},
-		{"the next part of it", submitted(0x40, 8, "050003080302"+"4200"), "B", sms.Part{Reference: 8, Total: 3, Number: 2, Coding: ucs2}, -1, 0},
+		{"a part of GSM 7-bit marked as ASCII", submitted(0x40, 1, "050003070302"+"00021b"), "@$\U0010001B",
+			part(2, sms.CodingGSM7), -1, 0},
+		{"a part in Latin-1 in data_coding 0", submitted(0x40, 0, "050003070302"+"e7ea21"), "ce!", part(2, sms.CodingGSM7),
+			-1, 0},
+		{"a part in UTF-8 that cuts characters", submitted(0x40, 0, "050003070302"+"a9c3a9c3"), "é", part(2, sms.CodingGSM7),
+			-1, 0},
+		{"a part of Cyrillic in data_coding 0", submitted(0x40, 0, "050003070302"+"d0b6"), "", sms.Part{}, -1,
+			smpp.StatusInvDataCoding},
+		{"a part with a byte order mark", submitted(0x40, 8, "050003080301"+"fffe4100"), "A",
+			sms.Part{Reference: 8, Total: 3, Number: 1, Coding: ucs2}, -1, 0},
+		{"the next part of it", submitted(0x40, 8, "050003080302"+"4200"), "B",
+			sms.Part{Reference: 8, Total: 3, Number: 2, Coding: ucs2}, -1, 0},
 		{"a big-endian mark", submitted(0, 8, "feff0041"), "A", sms.Part{}, -1, 0},
 		{"a little-endian mark", submitted(0, 8, "fffe4100"), "A", sms.Part{}, -1, 0},
 		{"a mark in UTF-8", submitted(0, 0, "efbbbf41c3a9"), "Aé", sms.Part{}, -1, 0},
@@ -80,12 +90,15 @@ func TestTextOf(t *testing.T) {
 		{"sar of zeros", submitted(0, 0, "41", sar("0000", "00", "00")...), "A", sms.Part{}, -1, 0},
 		{"the sar reference alone", submitted(0, 0, "41", sar("0102", "02", "02")[:1]...), "A", sms.Part{}, -1, 0},
 		{"sar of one part", submitted(0, 0, "41", sar("0102", "01", "01")...), "A", sms.Part{}, -1, 0},
-		{"sar in other lengths", submitted(0, 0, "41", sar("07", "0003", "00000002")...), "A", part(2, sms.CodingGSM7), -1, 0},
+		{"sar in other lengths", submitted(0, 0, "41", sar("07", "0003", "00000002")...), "A", part(2, sms.CodingGSM7), -1,
+			0},
 		{"part 1 of none", submitted(0, 0, "41", sar("0102", "00", "01")...), "", sms.Part{}, -1, statuses.InvTLV},
-		{"sar without a reference", submitted(0, 0, "41", sar("0102", "02", "02")[1:]...), "", sms.Part{}, -1, statuses.InvTLV},
+		{"sar without a reference", submitted(0, 0, "41", sar("0102", "02", "02")[1:]...), "", sms.Part{}, -1,
+			statuses.InvTLV},
 		{"a UDH of zeros", submitted(0x40, 0, "05000300000041"), "A", sms.Part{}, -1, 0},
 		{"one part in all", submitted(0x40, 0, "05000307010141"), "A", sms.Part{}, -1, 0},
-		{"sar", submitted(0, 0, "41", sar("0102", "02", "02")...), "A", sms.Part{Reference: 0x102, Total: 2, Number: 2}, -1, 0},
+		{"sar", submitted(0, 0, "41", sar("0102", "02", "02")...), "A", sms.Part{Reference: 0x102, Total: 2, Number: 2}, -1,
+			0},
 		{"an incomplete sar", submitted(0, 0, "41", sar("0102", "02", "02")[:2]...), "", sms.Part{}, -1, statuses.InvTLV},
 		{"part 3 of 2", submitted(0, 0, "41", sar("0102", "02", "03")...), "", sms.Part{}, -1, statuses.InvTLV},
 		{"part 0", submitted(0x40, 0, "05000307030041"), "", sms.Part{}, -1, smpp.StatusInvESMClass},
@@ -133,7 +146,8 @@ func TestTextOf(t *testing.T) {
 	}
 }
 
-// FuzzTextOf: any text is read, or refused with a status and an explanation. A part fits in the coding in which it goes out.
+// FuzzTextOf: any text is read, or refused with a status and an explanation. A part fits in the coding in which it goes
+// out.
 func FuzzTextOf(f *testing.F) {
 	for _, coding := range []uint8{0, 1, 3, 8, 0xF1} {
 		f.Add(uint8(0), coding, []byte("A\x1b\xe9\x00"), uint16(7), uint8(0), uint8(0))
@@ -142,14 +156,16 @@ func FuzzTextOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, esm, coding uint8, octets []byte, reference uint16, total, number uint8) {
 		r := &smpp.Request{ESMClass: esm, DataCoding: coding, ShortMessage: octets, TLVs: []smpp.TLV{
-			{Tag: smpp.TagSARMessageReference, Value: []byte{byte(reference >> 8), byte(reference)}}, {Tag: smpp.TagSARTotalSegments, Value: []byte{total}}, {Tag: smpp.TagSARSegmentSeqnum, Value: []byte{number}}}}
+			{Tag: smpp.TagSARMessageReference, Value: []byte{byte(reference >> 8), byte(reference)}},
+			{Tag: smpp.TagSARTotalSegments, Value: []byte{total}}, {Tag: smpp.TagSARSegmentSeqnum, Value: []byte{number}}}}
 		if esm&esmUDHI != 0 && (len(octets) == 0 || int(octets[0]) >= len(octets)) { // smpp refuses it
 			return
 		}
 		for _, latin1 := range []bool{false, true} {
 			text, form, no := textOf(r, latin1, new(orders).swappedFor)
 			switch {
-			case no != nil && (no.text == "" || no.status == 0), no == nil && (text == "" || !utf8.ValidString(text) || strings.ContainsRune(text, 0)):
+			case no != nil && (no.text == "" || no.status == 0), no == nil &&
+				(text == "" || !utf8.ValidString(text) || strings.ContainsRune(text, 0)):
 				t.Fatalf("%q, %v", text, no)
 			case no == nil && form.Part != nil && form.Part.Coding.Text(form.Part.Coding.Octets(text)) != text:
 				t.Fatalf("%q goes out as %x", text, form.Part.Coding.Octets(text))
@@ -202,7 +218,8 @@ func TestScheduleOf(t *testing.T) {
 			return at.Sub(now)
 		}
 		if after(got.SendAt) != c.send || after(got.ExpireAt) != c.expire {
-			t.Errorf("%q %q: %v, %v; want %v, %v", c.schedule, c.validity, after(got.SendAt), after(got.ExpireAt), c.send, c.expire)
+			t.Errorf("%q %q: %v, %v; want %v, %v", c.schedule, c.validity, after(got.SendAt), after(got.ExpireAt), c.send,
+				c.expire)
 		}
 	}
 }
@@ -215,31 +232,39 @@ func TestReceipt(t *testing.T) {
 		state  state
 		err    string
 	}{
-		{true, "", stateDelivered, "000"}, {false, "UNDELIV 034", stateUndeliv, "034"}, {false, "EXPIRED 000", stateExpired, "000"}, {false, "expired", stateExpired, "000"},
-		{false, "no_receipt", stateUnknown, "000"}, {false, "no_answer", stateUnknown, "000"}, {false, "cancelled", stateDeleted, "000"}, {false, "opted_out", stateRejected, "000"}, {false, "carrier_closed", stateRejected, "000"},
-		{false, "ESME_RINVDSTADR", stateRejected, "000"}, {false, "0x00000401", stateRejected, "000"}, {false, "REJECTD 12a", stateRejected, "000"}, {false, "ODD 1004", stateUndeliv, "004"},
+		{true, "", stateDelivered, "000"}, {false, "UNDELIV 034", stateUndeliv, "034"},
+		{false, "EXPIRED 000", stateExpired, "000"}, {false, "expired", stateExpired, "000"},
+		{false, "no_receipt", stateUnknown, "000"}, {false, "no_answer", stateUnknown, "000"},
+		{false, "cancelled", stateDeleted, "000"}, {false, "opted_out", stateRejected, "000"},
+		{false, "carrier_closed", stateRejected, "000"},
+		{false, "ESME_RINVDSTADR", stateRejected, "000"}, {false, "0x00000401", stateRejected, "000"},
+		{false, "REJECTD 12a", stateRejected, "000"}, {false, "ODD 1004", stateUndeliv, "004"},
 	} {
 		at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-		d := binds.Delivery{Number: "+25779123456", Address: "ACME", Sent: &c.sent, Reason: c.reason, SubmittedAt: at, At: at.Add(time.Minute)}
+		d := binds.Delivery{Number: "+25779123456", Address: "ACME", Sent: &c.sent, Reason: c.reason, SubmittedAt: at,
+			At: at.Add(time.Minute)}
 		d.Echo = []byte("\x02\x04\x00\x02\x01\x02\x02\x0a\x00\x02\x1f\x90")
 		m := deliver(&d, false)
 		want := "id:" + d.ULID.String() + " sub:001 dlvrd:00" + map[bool]string{true: "1", false: "0"}[c.sent] +
 			" submit date:2603011000 done date:2603011001 stat:" + c.state.word + " err:" + c.err + " text:"
-		if string(m.ShortMessage) != want || m.ESMClass != 4 || m.Source != "25779123456" || m.SourceTON != 1 || m.Dest != "ACME" || m.DestTON != 5 {
+		if string(m.ShortMessage) != want || m.ESMClass != 4 || m.Source != "25779123456" || m.SourceTON != 1 ||
+			m.Dest != "ACME" || m.DestTON != 5 {
 			t.Errorf("%s: %+v\n%s, want\n%s", c.reason, m, m.ShortMessage, want)
 		}
-		if len(m.TLVs) != 5 || m.TLVs[3].Tag != 0x0204 || string(m.TLVs[4].Value) != "\x1f\x90" || m.TLVs[1].Value[0] != c.state.value || string(m.TLVs[0].Value) != d.ULID.String()+"\x00" {
+		if len(m.TLVs) != 5 || m.TLVs[3].Tag != 0x0204 || string(m.TLVs[4].Value) != "\x1f\x90" ||
+			m.TLVs[1].Value[0] != c.state.value || string(m.TLVs[0].Value) != d.ULID.String()+"\x00" {
 			t.Errorf("%s: %v", c.reason, m.TLVs)
 		}
 	}
 	mo := deliver(&binds.Delivery{Number: "+25779123456", Address: "8080", Body: strings.Repeat("é", 255)}, false)
-	if mo.ESMClass != 0 || mo.DestTON != 3 || len(mo.ShortMessage) != 0 || len(mo.TLVs) != 1 || len(mo.TLVs[0].Value) != 255 {
+	if mo.ESMClass != 0 || mo.DestTON != 3 || len(mo.ShortMessage) != 0 || len(mo.TLVs) != 1 ||
+		len(mo.TLVs[0].Value) != 255 {
 		t.Errorf("a long MO: %+v", mo)
 	}
 }
 
-// TestBucket: a burst of one longest message passes at once, then the rate holds; the parts of a message that has begun are
-// not cut off, however full the bucket is.
+// TestBucket: a burst of one longest message passes at once, then the rate holds; the parts of a message that has begun
+// are not cut off, however full the bucket is.
 func TestBucket(t *testing.T) {
 	now := time.Unix(0, 0)
 	b := new(bucket)
@@ -291,8 +316,8 @@ func TestBucketOutlivesBinds(t *testing.T) {
 	}
 }
 
-// TestLateAnswer: an answer to a deliver_sm that had counted as unanswered ends the delivery, and without answers the pauses
-// between its attempts grow.
+// TestLateAnswer: an answer to a deliver_sm that had counted as unanswered ends the delivery, and without answers the
+// pauses between its attempts grow.
 func TestLateAnswer(t *testing.T) {
 	s := New(Deps{}, Options{})
 	s.courier.late(1, smpp.Result{Outcome: smpp.Accepted})

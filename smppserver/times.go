@@ -9,8 +9,8 @@ import (
 	"intumwa/sms"
 )
 
-// scheduleOf reads schedule_delivery_time and validity_period. A relative validity begins when the message is to be sent. A
-// longer one than sms.MaxValid counts as that.
+// scheduleOf reads schedule_delivery_time and validity_period. A relative validity begins when the message is to be
+// sent. A longer one than sms.MaxValid counts as that.
 func scheduleOf(r *smpp.Request, now time.Time) (s intake.Schedule, no *refusal) {
 	begin := now
 	if r.Schedule != "" {
@@ -41,8 +41,8 @@ func scheduleOf(r *smpp.Request, now time.Time) (s intake.Schedule, no *refusal)
 	return s, nil
 }
 
-// parseTime reads a time of SMPP (SMPP 3.4, 7.1.1): absolute, with tenths of a second and quarters of an hour from UTC, or
-// relative to from. A relative year has 365 days and a month 30.
+// parseTime reads a time of SMPP (SMPP 3.4, 7.1.1): absolute, with tenths of a second and quarters of an hour from UTC,
+// or relative to from. A relative year has 365 days and a month 30.
 func parseTime(text string, from time.Time) (time.Time, bool) {
 	if len(text) != 16 {
 		return time.Time{}, false
@@ -58,7 +58,8 @@ func parseTime(text string, from time.Time) (time.Time, bool) {
 	switch text[15] {
 	case 'R':
 		days := n[0]*365 + n[1]*30 + n[2]
-		return from.Add(time.Duration(days)*24*time.Hour + time.Duration(n[3])*time.Hour + time.Duration(n[4])*time.Minute + time.Duration(n[5])*time.Second), true
+		return from.Add(time.Duration(days)*24*time.Hour + time.Duration(n[3])*time.Hour + time.Duration(n[4])*time.Minute +
+			time.Duration(n[5])*time.Second), true
 	case '+', '-':
 	default:
 		return time.Time{}, false

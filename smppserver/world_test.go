@@ -52,11 +52,13 @@ func newBank(t testing.TB, credits int64, limits keys.SMPPLimits) *bank {
 func newBankOn(t testing.TB, pool *pgxpool.Pool, credits int64, limits keys.SMPPLimits) *bank {
 	t.Helper()
 	w := &bank{TB: t, pool: pool}
-	w.keys, w.companies, w.senders = keys.New(w.pool, []byte("key"), nil), companies.New(w.pool, nil), senders.New(w.pool, "TEST", nil)
+	w.keys, w.companies, w.senders = keys.New(w.pool, []byte("key"), nil), companies.New(w.pool, nil),
+		senders.New(w.pool, "TEST", nil)
 	ctx := context.Background()
 	w.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`)
 	if err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		c, err := w.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: "a@example.com", Name: "a", Approved: true, Verified: true})
+		c, err := w.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: "a@example.com", Name: "a",
+			Approved: true, Verified: true})
 		if err == nil {
 			err = billing.Open(ctx, tx, c.ID)
 		}
@@ -71,7 +73,8 @@ func newBankOn(t testing.TB, pool *pgxpool.Pool, credits int64, limits keys.SMPP
 		t.Fatal(err)
 	}
 	var err error
-	if w.key, w.password, err = w.keys.CreateSMPPKey(ctx, 1, "bank", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, limits); err != nil {
+	if w.key, w.password, err = w.keys.CreateSMPPKey(ctx, 1, "bank", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		limits); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -114,9 +117,11 @@ func (w *bank) startAt(address string) *process {
 	}
 	known := keys.NewHolders(w.pool, keys.Options{Key: []byte("key")})
 	store := messages.New(w.pool)
-	in := intake.New(w.pool, known, testnumbers.New(w.pool, testnumbers.Options{}), store, queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
+	in := intake.New(w.pool, known, testnumbers.New(w.pool, testnumbers.Options{}), store,
+		queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
 	hooks := webhooks.New(w.pool, webhooks.Options{})
-	deps := smppserver.Deps{Holders: known, Intake: in, Messages: store, Lookup: lookup.New(w.pool), Binds: binds.New(w.pool),
+	deps := smppserver.Deps{Holders: known, Intake: in, Messages: store, Lookup: lookup.New(w.pool),
+		Binds: binds.New(w.pool),
 		Cancel: func(ctx context.Context, q messages.Queued) (int64, int64, error) {
 			done, err := settling.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
@@ -155,8 +160,9 @@ type client struct {
 func (w *bank) client(p *process, change func(*smpp.Options)) *client {
 	w.Helper()
 	c := &client{w: w}
-	o := smpp.Options{Carrier: "us", Name: "bank", Account: smpp.Account{Addresses: []string{p.address}, SystemID: w.key.SystemID, Password: w.password},
-		Window: 10, Version: smpp.Version34, Deliver: c.take}
+	o := smpp.Options{Carrier: "us", Name: "bank",
+		Account: smpp.Account{Addresses: []string{p.address}, SystemID: w.key.SystemID, Password: w.password},
+		Window:  10, Version: smpp.Version34, Deliver: c.take}
 	if change != nil {
 		change(&o)
 	}
@@ -205,7 +211,8 @@ func (c *client) deliveries() []*smpp.Delivery {
 // submit sends a message and returns its result.
 func (c *client) submit(change func(*smpp.Submit)) smpp.Result {
 	c.w.Helper()
-	m := smpp.Submit{Source: "ACME", SourceTON: 5, Dest: "25779123456", DestTON: 1, DestNPI: 1, RegisteredDelivery: 1, ShortMessage: []byte("Amahoro")}
+	m := smpp.Submit{Source: "ACME", SourceTON: 5, Dest: "25779123456", DestTON: 1, DestNPI: 1, RegisteredDelivery: 1,
+		ShortMessage: []byte("Amahoro")}
 	if change != nil {
 		change(&m)
 	}

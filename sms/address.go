@@ -21,8 +21,8 @@ func CompactAddress(text string) string {
 }
 
 // FromCarrier returns the national number of an address in the forms in which carriers write it: 79123456, 079123456,
-// +079123456, and 25779123456, 257079123456 with or without 0, 00, 000 or +. It ignores which ranges are open. +79123456 and
-// 0079123456 are none: those are foreign numbers.
+// +079123456, and 25779123456, 257079123456 with or without 0, 00, 000 or +. It ignores which ranges are open.
+// +79123456 and 0079123456 are none: those are foreign numbers.
 func FromCarrier(address string) (number Number, ok bool) {
 	digits, plus := strings.CutPrefix(CompactAddress(address), "+")
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {

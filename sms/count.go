@@ -84,8 +84,8 @@ func (c *counter) result(single int) (units, segments int) {
 	return c.total, c.full + 1
 }
 
-// UnicodeCharacters returns the characters that make a text UCS-2, each once, in the order of first use; nil for a GSM-7
-// text.
+// UnicodeCharacters returns the characters that make a text UCS-2, each once, in the order of first use; nil for a
+// GSM-7 text.
 func UnicodeCharacters(text string) []string {
 	var found []string
 	var seen map[rune]struct{}

@@ -55,9 +55,9 @@ const (
 	DefaultUTF8
 )
 
-// Decode returns the text of segments, given without headers; each is decoded alone, as on a handset. ok is false for an
-// unsupported data_coding. A byte or code unit that cannot be decoded is U+FFFD. In the default alphabet a segment that is
-// UTF-8 beyond ASCII is read as such, whatever the carrier's default: by chance no text is.
+// Decode returns the text of segments, given without headers; each is decoded alone, as on a handset. ok is false for
+// an unsupported data_coding. A byte or code unit that cannot be decoded is U+FFFD. In the default alphabet a segment
+// that is UTF-8 beyond ASCII is read as such, whatever the carrier's default: by chance no text is.
 func Decode(dataCoding uint8, def Default, segments ...[]byte) (text string, ok bool) {
 	decode := appendGSM7Text
 	a := alphabetOf(dataCoding)
@@ -88,9 +88,9 @@ func ascii(text []byte) bool {
 	return !slices.ContainsFunc(text, func(b byte) bool { return b >= utf8.RuneSelf })
 }
 
-// appendGSM7Text appends the characters of septets, one in each byte. A code after an escape that is not in the extension
-// table is its character of the default alphabet (3GPP TS 23.038, 6.2.1.1). An escape before another one (6.2.1.1, note
-// 1), or at the end, is a space (6.2.1, note 1).
+// appendGSM7Text appends the characters of septets, one in each byte. A code after an escape that is not in the
+// extension table is its character of the default alphabet (3GPP TS 23.038, 6.2.1.1). An escape before another one
+// (6.2.1.1, note 1), or at the end, is a space (6.2.1, note 1).
 func appendGSM7Text(dst, septets []byte) []byte {
 	for i := 0; i < len(septets); i++ {
 		code, extended := septets[i], rune(0)

@@ -1,7 +1,7 @@
 package sms
 
-// escape precedes a character of the extension table. U+001B itself is not a GSM-7 character: a handset would combine it
-// with the next one.
+// escape precedes a character of the extension table. U+001B itself is not a GSM-7 character: a handset would combine
+// it with the next one.
 const escape = 0x1B
 
 // notGSM7 marks a character outside both tables.

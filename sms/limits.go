@@ -21,5 +21,6 @@ const (
 
 // ValidSender reports whether a name can be a sender ID: 1 to 11 ASCII letters and digits.
 func ValidSender(name string) bool {
-	return name != "" && len(name) <= MaxSender && strings.Trim(name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
+	return name != "" && len(name) <= MaxSender &&
+		strings.Trim(name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }

@@ -44,8 +44,8 @@ func (n Number) Masked() string {
 	return string(n[:6]) + "****" + string(n[len(n)-2:])
 }
 
-// Obscured returns the number's form after its retention: "+2577XXXXX12", which cannot be parsed, sent to or searched. A
-// hundred thousand numbers share it.
+// Obscured returns the number's form after its retention: "+2577XXXXX12", which cannot be parsed, sent to or searched.
+// A hundred thousand numbers share it.
 func (n Number) Obscured() string {
 	if len(n) != e164Length {
 		return "X"

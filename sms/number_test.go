@@ -102,8 +102,8 @@ func TestPeoplesForms(t *testing.T) {
 	}
 }
 
-// TestNumberFaults: texts from which a spreadsheet took a number's digits, and others that look like a number, never become
-// one. The fault tells why.
+// TestNumberFaults: texts from which a spreadsheet took a number's digits, and others that look like a number, never
+// become one. The fault tells why.
 func TestNumberFaults(t *testing.T) {
 	plan := sms.NewPlan()
 	for _, tc := range []struct {
@@ -241,7 +241,8 @@ func TestPlanIsItsPrefixes(t *testing.T) {
 // FuzzNumber compares with libphonenumber where both should agree: it accepts each number that we accept, as the same
 // one.
 func FuzzNumber(f *testing.F) {
-	for _, seed := range []string{"+25779123456", "0025761000000", "(257) 29-00.00.00", "+257", "22 12 34 56", "++25779123456", "x", "٧٩١٢٣٤٥٦"} {
+	for _, seed := range []string{"+25779123456", "0025761000000", "(257) 29-00.00.00", "+257", "22 12 34 56",
+		"++25779123456", "x", "٧٩١٢٣٤٥٦"} {
 		f.Add(seed)
 	}
 	plan := sms.NewPlan()
@@ -294,7 +295,8 @@ func BenchmarkParse(b *testing.B) {
 // TestObscured: an obscured number is invalid in every form.
 func TestObscured(t *testing.T) {
 	obscured := sms.Number("+25779123456").Obscured()
-	if !sms.Number(obscured).IsObscured() || sms.Number("+25779123456").IsObscured() || sms.Number(obscured).Obscured() != obscured {
+	if !sms.Number(obscured).IsObscured() || sms.Number("+25779123456").IsObscured() ||
+		sms.Number(obscured).Obscured() != obscured {
 		t.Errorf("%s", obscured)
 	}
 	if n, ok := sms.NewPlan().Parse(obscured); ok {

@@ -22,9 +22,10 @@ const maxTyped = 200 // bytes of a text that Fault explains
 
 var (
 	scientific = regexp.MustCompile(`^\+?[0-9]+([.,][0-9]+)?[eE]\+?[0-9]{1,2}$`)
-	decimal    = regexp.MustCompile(`^\+?[0-9]{5,}[.,][0-9]{1,6}$|^\+?[0-9]{1,3}(\.[0-9]{3})+[.,][0-9]$|^[0-9]{2}[.,][0-9]{6}$`)
-	trunk      = regexp.MustCompile(`^(?:\+?257|00257)?0([0-9]{8})$`)
-	between    = regexp.MustCompile(`[^0-9+]+`)
+	decimal    = regexp.MustCompile(
+		`^\+?[0-9]{5,}[.,][0-9]{1,6}$|^\+?[0-9]{1,3}(\.[0-9]{3})+[.,][0-9]$|^[0-9]{2}[.,][0-9]{6}$`)
+	trunk   = regexp.MustCompile(`^(?:\+?257|00257)?0([0-9]{8})$`)
+	between = regexp.MustCompile(`[^0-9+]+`)
 )
 
 // Fault explains a text that Parse refuses.

@@ -45,8 +45,8 @@ func (c Coding) Encoding() Encoding {
 	return GSM7
 }
 
-// Most is how many octets a part has at most, beside a header with an 8-bit reference or a 16-bit one (wide). One in Latin-1
-// has as many as in GSM 7-bit, because carriers encode it anew.
+// Most is how many octets a part has at most, beside a header with an 8-bit reference or a 16-bit one (wide). One in
+// Latin-1 has as many as in GSM 7-bit, because carriers encode it anew.
 func (c Coding) Most(wide bool) int {
 	switch {
 	case c == CodingUCS2 && wide:
@@ -59,9 +59,9 @@ func (c Coding) Most(wide bool) int {
 	return concatSeptets
 }
 
-// Programs cut a long text between any two octets, and the handset joins them. A part's text has a character of a plane for
-// private use for what is no character in the part alone: half of a surrogate pair is U+10D800 to U+10DFFF, and an octet
-// (an escape, half a code unit) U+100000 to U+1000FF.
+// Programs cut a long text between any two octets, and the handset joins them. A part's text has a character of a plane
+// for private use for what is no character in the part alone: half of a surrogate pair is U+10D800 to U+10DFFF, and an
+// octet (an escape, half a code unit) U+100000 to U+1000FF.
 const cut = 0x100000
 
 // Text returns a part's text. Octets returns its octets again, for any octets.

@@ -8,8 +8,8 @@ import (
 // mobilePrefixes are Burundi's mobile ranges (rule choices 2.2): 29 former UCOM, 6x Lumitel, 71, 72, 76, 79 Leo, 75, 78
 // former Smart, 77 Onatel.
 //
-// libphonenumber accepts all of 61–69. Our list has precedence and lacks 63 and 64: a carrier that serves them lists them
-// as its prefixes.
+// libphonenumber accepts all of 61–69. Our list has precedence and lacks 63 and 64: a carrier that serves them lists
+// them as its prefixes.
 var mobilePrefixes = [...]string{
 	"29", "61", "62", "65", "66", "67", "68", "69",
 	"71", "72", "75", "76", "77", "78", "79",

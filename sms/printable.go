@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text from outside (a handset's text, a carrier's ids, a customer's name) is shown on operators' terminals and pages. A
-// terminal executes control characters, including Latin-1's, and terminals and pages reorder a line at bidirectional
+// Text from outside (a handset's text, a carrier's ids, a customer's name) is shown on operators' terminals and pages.
+// A terminal executes control characters, including Latin-1's, and terminals and pages reorder a line at bidirectional
 // marks: with either, a text could forge what else is shown.
 
 // IsControl reports whether a terminal or a page may execute r instead of showing it: control characters (C0, DEL, C1),

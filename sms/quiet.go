@@ -21,8 +21,8 @@ const NoQuietHours = "none"
 // errQuietHours describes the format.
 var errQuietHours = errors.New("quiet hours are written as 21:00-06:00, or none")
 
-// ParseQuietHours parses "21:00-06:00": quiet from 21:00 until 06:00, over midnight if the second time is earlier; "none"
-// and "" are none.
+// ParseQuietHours parses "21:00-06:00": quiet from 21:00 until 06:00, over midnight if the second time is earlier;
+// "none" and "" are none.
 func ParseQuietHours(text string) (q QuietHours, err error) {
 	if text == "" || text == NoQuietHours {
 		return q, nil

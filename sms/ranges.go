@@ -27,8 +27,8 @@ type Range struct {
 	Carriers []string
 }
 
-// Ranges divides the numbers into the largest ranges whose numbers have the same carriers in all tables, in their order.
-// It leaves out numbers without a carrier in any.
+// Ranges divides the numbers into the largest ranges whose numbers have the same carriers in all tables, in their
+// order. It leaves out numbers without a carrier in any.
 func Ranges(tables ...Table) []Range {
 	inner := map[string]bool{} // what a known prefix begins with: its numbers may differ
 	for _, list := range append([][]string{mobilePrefixes[:]}, prefixesOf(tables)...) {

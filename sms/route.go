@@ -109,7 +109,8 @@ func (r *Routes) Without(next map[string]string) *Routes {
 		}
 		return carrier
 	}
-	table := &Routes{carriers: make(map[string]string, len(r.carriers)), fallback: now(r.fallback), names: r.names, require: r.require}
+	table := &Routes{carriers: make(map[string]string, len(r.carriers)), fallback: now(r.fallback), names: r.names,
+		require: r.require}
 	for prefix, carrier := range r.carriers {
 		table.carriers[prefix] = now(carrier)
 	}

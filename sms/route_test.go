@@ -7,7 +7,9 @@ import (
 )
 
 func TestWithout(t *testing.T) {
-	table, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"61"}}, {Carrier: "leo", Prefixes: []string{"79", "71"}, Numbers: []string{"61000000"}}, {Carrier: "smart", Prefixes: []string{"75"}, Default: true}})
+	table, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"61"}},
+		{Carrier: "leo", Prefixes: []string{"79", "71"}, Numbers: []string{"61000000"}},
+		{Carrier: "smart", Prefixes: []string{"75"}, Default: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +27,8 @@ func TestWithout(t *testing.T) {
 		{map[string]string{"onatel": "leo"}, "lumitel", "leo", "smart", "smart"},
 	} {
 		now := table.Without(one.next)
-		for number, want := range map[sms.Number]string{"+25761111111": one.lumitel, "+25761000000": one.own, "+25775111111": one.smart, "+25766111111": one.others} {
+		for number, want := range map[sms.Number]string{"+25761111111": one.lumitel, "+25761000000": one.own,
+			"+25775111111": one.smart, "+25766111111": one.others} {
 			if got, ok := now.Carrier(number); got != want || ok != (want != "") {
 				t.Errorf("%v: %s goes to %q (%t), want %q", one.next, number, got, ok, want)
 			}

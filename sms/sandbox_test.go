@@ -11,7 +11,8 @@ func TestSandboxNumbersAreInvalid(t *testing.T) {
 			t.Errorf("%s is a number of Burundi", fate.Number)
 		}
 		national := fate.Number.National()
-		for _, form := range []string{string(fate.Number), fate.Number.Digits(), "00" + fate.Number.Digits(), national, "+257 " + national[:2] + " " + national[2:]} {
+		for _, form := range []string{string(fate.Number), fate.Number.Digits(), "00" + fate.Number.Digits(), national,
+			"+257 " + national[:2] + " " + national[2:]} {
 			if n, ok := ParseSandbox(form); !ok || n != fate.Number {
 				t.Errorf("%q is read as %q, %v", form, n, ok)
 			}
@@ -23,7 +24,8 @@ func TestSandboxNumbersAreInvalid(t *testing.T) {
 			t.Errorf("%+v is no fate", fate)
 		}
 	}
-	for _, other := range []string{"", "01000000", "01000006", "+25701000009", "79123456", "1000001", "+25001000001", "o1000001"} {
+	for _, other := range []string{"", "01000000", "01000006", "+25701000009", "79123456", "1000001", "+25001000001",
+		"o1000001"} {
 		if n, ok := ParseSandbox(other); ok {
 			t.Errorf("%q is %q", other, n)
 		}

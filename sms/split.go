@@ -13,11 +13,11 @@ func EncodeUCS2(text string) (Encoding, []byte) {
 	return UCS2, appendUCS2(make([]byte, 0, 2*len(text)), text)
 }
 
-// SplitEncoded cuts a payload of Encode or EncodeUCS2 for carriers that take an 8-bit reference (UDH8) or SAR parameters:
-// 160 septets or 70 code units in a single segment, else 153 or 67 in each. It cuts no escape pair and no surrogate pair.
-// An empty text has no segments; a long one may have more than MaxSegments, which callers refuse. wide is for carriers
-// that require a 16-bit reference (UDH16): 152 septets or 66 code units a segment, possibly more segments than Count
-// returns; the difference is not charged.
+// SplitEncoded cuts a payload of Encode or EncodeUCS2 for carriers that take an 8-bit reference (UDH8) or SAR
+// parameters: 160 septets or 70 code units in a single segment, else 153 or 67 in each. It cuts no escape pair and no
+// surrogate pair. An empty text has no segments; a long one may have more than MaxSegments, which callers refuse. wide
+// is for carriers that require a 16-bit reference (UDH16): 152 septets or 66 code units a segment, possibly more
+// segments than Count returns; the difference is not charged.
 func SplitEncoded(encoding Encoding, payload []byte, wide bool) Split {
 	if wide {
 		return divide(encoding, payload, widePartSeptets, widePartUnits)

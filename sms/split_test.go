@@ -20,10 +20,14 @@ func TestGoldenVectors(t *testing.T) {
 		encoding sms.Encoding
 		segments int
 	}{
-		{"a", 160, sms.GSM7, 1}, {"a", 161, sms.GSM7, 2}, {"a", 306, sms.GSM7, 2}, {"a", 307, sms.GSM7, 3}, {"a", 600, sms.GSM7, 4},
-		{"€", 80, sms.GSM7, 1}, {"€", 81, sms.GSM7, 2}, {"€", 152, sms.GSM7, 2}, {"€", 153, sms.GSM7, 3}, {"€", 600, sms.GSM7, 8},
-		{"ê", 70, sms.UCS2, 1}, {"ê", 71, sms.UCS2, 2}, {"ê", 134, sms.UCS2, 2}, {"ê", 135, sms.UCS2, 3}, {"ê", 600, sms.UCS2, 9},
-		{"😀", 35, sms.UCS2, 1}, {"😀", 36, sms.UCS2, 2}, {"😀", 66, sms.UCS2, 2}, {"😀", 67, sms.UCS2, 3}, {"😀", 600, sms.UCS2, 19},
+		{"a", 160, sms.GSM7, 1}, {"a", 161, sms.GSM7, 2}, {"a", 306, sms.GSM7, 2}, {"a", 307, sms.GSM7, 3},
+		{"a", 600, sms.GSM7, 4},
+		{"€", 80, sms.GSM7, 1}, {"€", 81, sms.GSM7, 2}, {"€", 152, sms.GSM7, 2}, {"€", 153, sms.GSM7, 3},
+		{"€", 600, sms.GSM7, 8},
+		{"ê", 70, sms.UCS2, 1}, {"ê", 71, sms.UCS2, 2}, {"ê", 134, sms.UCS2, 2}, {"ê", 135, sms.UCS2, 3},
+		{"ê", 600, sms.UCS2, 9},
+		{"😀", 35, sms.UCS2, 1}, {"😀", 36, sms.UCS2, 2}, {"😀", 66, sms.UCS2, 2}, {"😀", 67, sms.UCS2, 3},
+		{"😀", 600, sms.UCS2, 19},
 		{"", 1, sms.GSM7, 0}, {"\f", 81, sms.GSM7, 2},
 	} {
 		text := strings.Repeat(tc.unit, tc.times)
@@ -39,7 +43,8 @@ func TestGoldenVectors(t *testing.T) {
 }
 
 func TestAlphabet(t *testing.T) {
-	const all = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà\f^{}\\[~]|€"
+	const all = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ " +
+		"!\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà\f^{}\\[~]|€"
 	if n := utf8.RuneCountInString(all); n != 137 {
 		t.Fatalf("the test's own alphabet has %d characters, want 127 and 10", n)
 	}
@@ -80,7 +85,8 @@ func TestMeasure(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { sms.Count("Ikaze ê") }); n != 0 {
 		t.Errorf("Count allocates %v times", n)
 	}
-	if sms.GSM7.DataCoding() != 0 || sms.UCS2.DataCoding() != 8 || sms.GSM7.String() != "gsm7" || sms.UCS2.String() != "ucs2" {
+	if sms.GSM7.DataCoding() != 0 || sms.UCS2.DataCoding() != 8 || sms.GSM7.String() != "gsm7" ||
+		sms.UCS2.String() != "ucs2" {
 		t.Error("the encodings' names or codes have changed")
 	}
 }
@@ -123,7 +129,8 @@ func checkSplit(t testing.TB, text string) {
 	encoding, segments := sms.Count(text)
 	split := cutText(text, false)
 	if split.Encoding != encoding || len(split.Segments) != segments {
-		t.Fatalf("cutText(%q): %v in %d segments, Count returns %v in %d", text, split.Encoding, len(split.Segments), encoding, segments)
+		t.Fatalf("cutText(%q): %v in %d segments, Count returns %v in %d", text, split.Encoding, len(split.Segments),
+			encoding, segments)
 	}
 	single, part := 160, 153
 	if encoding == sms.UCS2 {
@@ -136,7 +143,8 @@ func checkSplit(t testing.TB, text string) {
 			limit = single
 		}
 		if len(segment) == 0 || len(segment) > limit || cap(segment) != len(segment) {
-			t.Fatalf("cutText(%q): segment %d has %d bytes (capacity %d), limit %d", text, i+1, len(segment), cap(segment), limit)
+			t.Fatalf("cutText(%q): segment %d has %d bytes (capacity %d), limit %d", text, i+1, len(segment), cap(segment),
+				limit)
 		}
 		// Greedy: the next character would not have fitted.
 		if i+1 < segments && len(segment) < limit-2 {
@@ -171,8 +179,8 @@ func TestSplitProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { checkSplit(t, bodies().Draw(rt, "text")) })
 }
 
-// TestSplitAgreesWithOracle compares with warthog618/sms, except where that is wrong: U+001B, which it passes through as
-// an escape, and more than 255 segments, where its counter wraps.
+// TestSplitAgreesWithOracle compares with warthog618/sms, except where that is wrong: U+001B, which it passes through
+// as an escape, and more than 255 segments, where its counter wraps.
 func TestSplitAgreesWithOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ReplaceAll(strings.ToValidUTF8(bodies().Draw(t, "text"), ""), "\x1b", "")
@@ -207,7 +215,8 @@ func TestUCS2IsUTF16BE(t *testing.T) {
 }
 
 func FuzzSplit(f *testing.F) {
-	for _, seed := range []string{"", "Amakuru", strings.Repeat("€", 153), strings.Repeat("😀", 67), "a\x1beb", "\xff\xfe", strings.Repeat("a", 152) + "{" + strings.Repeat("a", 160)} {
+	for _, seed := range []string{"", "Amakuru", strings.Repeat("€", 153), strings.Repeat("😀", 67), "a\x1beb", "\xff\xfe",
+		strings.Repeat("a", 152) + "{" + strings.Repeat("a", 160)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) { checkSplit(t, text) })

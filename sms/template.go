@@ -25,8 +25,8 @@ const noName = -1
 // or underscores, of any script. Everything else is plain text, so every text is valid.
 func ParseTemplate(text string) *Template { return parseTemplate(text, placeholder) }
 
-// ParseColumns parses a template whose names are the columns of a file: any text without braces. Check FirstBrace before
-// it is sent.
+// ParseColumns parses a template whose names are the columns of a file: any text without braces. Check FirstBrace
+// before it is sent.
 func ParseColumns(text string) *Template { return parseTemplate(text, column) }
 
 // parseTemplate takes linear time: a failed placeholder ends at the first character that cannot belong to one, and no
@@ -117,7 +117,8 @@ func column(text string) (name string, length int) {
 }
 
 // FirstBrace returns the first double brace of a template's plain text with some of what follows, and its line and
-// column in the template, from 1. found is false if there is none: all of the template's double braces are placeholders.
+// column in the template, from 1. found is false if there is none: all of the template's double braces are
+// placeholders.
 func FirstBrace(text string) (near string, line, column int, found bool) {
 	at := -1
 	for rest := 0; rest < len(text); {

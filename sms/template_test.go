@@ -25,7 +25,8 @@ func values(pairs ...string) map[string]*string {
 }
 
 func TestRender(t *testing.T) {
-	vars := values("prénom", "Éric", "pre\u0301nom", "Aline", "имя", "И", "名前", "名", "اسم", "ا", "_é9", "1", "é_9", "2", "a", "1", "b", "{{a}}", "_x9", "é", "n", "null", "e", "")
+	vars := values("prénom", "Éric", "pre\u0301nom", "Aline", "имя", "И", "名前", "名", "اسم", "ا", "_é9", "1", "é_9", "2",
+		"a", "1", "b", "{{a}}", "_x9", "é", "n", "null", "e", "")
 	for text, want := range map[string]string{
 		"":                                   "",
 		"Muraho":                             "Muraho",
@@ -117,7 +118,8 @@ func TestColumns(t *testing.T) {
 }
 
 // grammar is rule api 4.3 as a regular expression; its classes list Unicode White_Space.
-var grammar = regexp.MustCompile(`\{\{[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*([\p{L}_][\p{L}\p{M}\p{Nd}_]*)[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*\}\}`)
+var grammar = regexp.MustCompile(
+	`\{\{[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*([\p{L}_][\p{L}\p{M}\p{Nd}_]*)[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*\}\}`)
 
 // checkTemplate compares a template with the regular expression.
 func checkTemplate(t testing.TB, text string) {
@@ -146,7 +148,8 @@ func checkTemplate(t testing.TB, text string) {
 }
 
 func TestTemplateGrammar(t *testing.T) {
-	pieces := rapid.SampledFrom([]string{"{", "{{", "}", "}}", "a", "_b1", "9", " ", "\u00a0", "\n", "é", "\u0301", "٣", "😀", "{{a}}", "{{ b }}"})
+	pieces := rapid.SampledFrom([]string{"{", "{{", "}", "}}", "a", "_b1", "9", " ", "\u00a0", "\n", "é", "\u0301", "٣",
+		"😀", "{{a}}", "{{ b }}"})
 	rapid.Check(t, func(rt *rapid.T) {
 		checkTemplate(t, strings.Join(rapid.SliceOfN(pieces, 0, 40).Draw(rt, "pieces"), ""))
 	})
@@ -164,7 +167,8 @@ func TestHostileTemplates(t *testing.T) {
 		strings.Repeat("{{a }", n),
 	} {
 		start := time.Now()
-		if _, _, _, found := sms.FirstBrace(text); !found || len(sms.ParseColumns(text).Names()) > 0 && !strings.Contains(text, "}}") {
+		if _, _, _, found := sms.FirstBrace(text); !found || len(sms.ParseColumns(text).Names()) > 0 &&
+			!strings.Contains(text, "}}") {
 			t.Errorf("%.20q... has no brace, or a column", text)
 		}
 		if got := sms.ParseTemplate(text); len(got.Names()) != 0 {
@@ -177,7 +181,8 @@ func TestHostileTemplates(t *testing.T) {
 }
 
 func FuzzTemplate(f *testing.F) {
-	for _, seed := range []string{"", "Muraho {{name}}, {{ code }}", "{{{a}}}", "{{a} {{", "{{\u2003_a9\u0085}}", "\xff{{a}}", strings.Repeat("{", 600)} {
+	for _, seed := range []string{"", "Muraho {{name}}, {{ code }}", "{{{a}}}", "{{a} {{", "{{\u2003_a9\u0085}}",
+		"\xff{{a}}", strings.Repeat("{", 600)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) { checkTemplate(t, text) })

@@ -85,8 +85,8 @@ func unwrap(s string) (inner string, ok bool) {
 	return s, true
 }
 
-// groups are the groups of digits of a number. A dot may separate two, as in 79.12.34.00. It may also be a decimal point:
-// a spreadsheet writes the number 7912340 as "7912340.0", whose eight digits are a stranger's number.
+// groups are the groups of digits of a number. A dot may separate two, as in 79.12.34.00. It may also be a decimal
+// point: a spreadsheet writes the number 7912340 as "7912340.0", whose eight digits are a stranger's number.
 type groups struct {
 	sizes [internationalForm]int
 	n     int  // groups that have begun

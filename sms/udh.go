@@ -6,8 +6,8 @@ const (
 	concat16 = 0x08 // reference of two
 )
 
-// UDH8 returns the user data header of segment seq of total with an 8-bit reference, including its length byte. It leaves
-// room for 153 septets or 67 code units.
+// UDH8 returns the user data header of segment seq of total with an 8-bit reference, including its length byte. It
+// leaves room for 153 septets or 67 code units.
 func UDH8(ref, total, seq byte) [6]byte {
 	return [6]byte{5, concat8, 3, ref, total, seq}
 }
@@ -17,14 +17,15 @@ func UDH16(ref uint16, total, seq byte) [7]byte {
 	return [7]byte{6, concat16, 4, byte(ref >> 8), byte(ref), total, seq}
 }
 
-// Concatenation reads a payload's user data header: the long message's reference, the number of its parts, and which part
-// this is, from 1. ok is false without such an element or with an invalid one: the payload is then a message of its own
-// (3GPP TS 23.040, 9.2.3.24.1 and 9.2.3.24.8).
+// Concatenation reads a payload's user data header: the long message's reference, the number of its parts, and which
+// part this is, from 1. ok is false without such an element or with an invalid one: the payload is then a message of
+// its own (3GPP TS 23.040, 9.2.3.24.1 and 9.2.3.24.8).
 func Concatenation(payload []byte) (ref, total, seq int, ok bool) {
 	if len(payload) == 0 || int(payload[0]) >= len(payload) {
 		return 0, 0, 0, false
 	}
-	for header := payload[1 : 1+int(payload[0])]; len(header) >= 2 && len(header) >= 2+int(header[1]); header = header[2+int(header[1]):] {
+	for header := payload[1 : 1+int(payload[0])]; len(header) >= 2 && len(header) >= 2+
+		int(header[1]); header = header[2+int(header[1]):] {
 		element := header[2 : 2+int(header[1])]
 		switch {
 		case header[0] == concat8 && len(element) == 3:

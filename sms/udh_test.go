@@ -27,7 +27,8 @@ func TestUDH(t *testing.T) {
 			}
 			// We read it too, behind another element. One segment alone is not a long message.
 			ports := append([]byte{try.header[0] + 6, 5, 4, 0, 1, 0, 2}, try.header[1:]...)
-			if as, of, at, ok := sms.Concatenation(ports); ok != (total > 1) || of != int(total) || at != int(seq) || as != try.ref {
+			if as, of, at, ok := sms.Concatenation(ports); ok != (total > 1) || of != int(total) || at != int(seq) ||
+				as != try.ref {
 				t.Fatalf("% X: we read segment %d of %d under %d (%v)", ports, at, of, as, ok)
 			}
 		}

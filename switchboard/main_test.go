@@ -50,15 +50,18 @@ func newWorld(t *testing.T, opts Options) *world {
 	for i := range 2 {
 		w.exec(fmt.Sprintf(`INSERT INTO users (email, name, password_hash) VALUES ('u%d@example.com', 'u', '')`, i))
 		w.exec(`INSERT INTO companies (owner_id, name, approved) VALUES ($1, 'c', true)`, i+1)
-		w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret, events) VALUES ($1, 'https://example.org', 's', '{sms.received}')`, i+1)
+		w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret, events) VALUES ($1, 'https://example.org', 's',
+			'{sms.received}')`, i+1)
 	}
-	w.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, 'ACME', true), (1, '9090', true), (2, 'Bank', true)`)
+	w.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, 'ACME', true), (1, '9090', true),
+		(2, 'Bank', true)`)
 	return w
 }
 
 // another returns the switchboard of another process.
 func (w *world) another(opts Options) *Switchboard {
-	return New(w.pool, companies.New(w.pool, nil), senders.New(w.pool, "INTUMWATEST", nil), webhooks.New(w.pool, webhooks.Options{}), opts)
+	return New(w.pool, companies.New(w.pool, nil), senders.New(w.pool, "INTUMWATEST", nil),
+		webhooks.New(w.pool, webhooks.Options{}), opts)
 }
 
 func (w *world) exec(statement string, args ...any) {
@@ -93,7 +96,8 @@ func all[T any](w *world, query string, args ...any) []T {
 
 func (w *world) route(address, keyword, sender string, company int64) {
 	w.Helper()
-	if _, err := w.store.AddRoute(w.Context(), handsets.Route{Address: address, Keyword: keyword, Sender: sender, CompanyID: company}); err != nil {
+	if _, err := w.store.AddRoute(w.Context(), handsets.Route{Address: address, Keyword: keyword, Sender: sender,
+		CompanyID: company}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -112,7 +116,8 @@ func (w *world) keep(inbound ...handsets.Inbound) {
 			m.Octets = []byte(*m.Body)
 		}
 	}
-	if err := pgx.BeginFunc(w.Context(), w.pool, func(tx pgx.Tx) error { return w.store.Keep(w.Context(), tx, inbound) }); err != nil {
+	if err := pgx.BeginFunc(w.Context(), w.pool,
+		func(tx pgx.Tx) error { return w.store.Keep(w.Context(), tx, inbound) }); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -73,12 +73,14 @@ type Options struct {
 	StopWords, StartWords []string // as handsets.Word writes them
 	StopReply, StartReply string   // acknowledgements; "": none
 
-	TestSender string                                    // sender of an acknowledgement if the handset's address cannot be one
-	Validity   time.Duration                             // of acknowledgements; default 24 h
-	Route      func(sms.Number) (string, bool)           // the carrier of a number; nil: no acknowledgements
-	Log        *slog.Logger                              // nil: discarded
-	Metrics    prometheus.Registerer                     // nil: not registered
-	Push       func(context.Context, []queue.Item) error // puts acknowledgements on the queue; nil: the dispatchers find them
+	// sender of an acknowledgement if the handset's address cannot be one
+	TestSender string
+	Validity   time.Duration                   // of acknowledgements; default 24 h
+	Route      func(sms.Number) (string, bool) // the carrier of a number; nil: no acknowledgements
+	Log        *slog.Logger                    // nil: discarded
+	Metrics    prometheus.Registerer           // nil: not registered
+	// puts acknowledgements on the queue; nil: the dispatchers find them
+	Push func(context.Context, []queue.Item) error
 }
 
 // Switchboard routes MOs.
@@ -106,7 +108,8 @@ type metrics struct {
 }
 
 // New returns the switchboard of a database; open pool with BatchUpdates. It starts nothing.
-func New(pool *pgxpool.Pool, companies *companies.Store, senders *senders.Store, hooks *webhooks.Webhooks, opts Options) *Switchboard {
+func New(pool *pgxpool.Pool, companies *companies.Store, senders *senders.Store, hooks *webhooks.Webhooks,
+	opts Options) *Switchboard {
 	if opts.Assembly == 0 {
 		opts.Assembly = 10 * time.Minute
 	}
@@ -133,7 +136,8 @@ func New(pool *pgxpool.Pool, companies *companies.Store, senders *senders.Store,
 	for _, change := range changes {
 		m.optOuts.WithLabelValues(change)
 	}
-	return &Switchboard{opts: opts, pool: pool, companies: companies, senders: senders, handsets: handsets.New(pool), messages: messages.New(pool), webhooks: hooks,
+	return &Switchboard{opts: opts, pool: pool, companies: companies, senders: senders, handsets: handsets.New(pool),
+		messages: messages.New(pool), webhooks: hooks,
 		log: opts.Log, metrics: m, kick: make(chan struct{}, 1), delayed: map[string]time.Time{}}
 }
 
@@ -255,13 +259,15 @@ func (b *Switchboard) round(ctx context.Context, limit int) (done int, mine bool
 }
 
 // within runs do in a transaction with the lock, and stores the results.
-func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work) error) (w *work, mine bool, err error) {
+func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work) error) (w *work, mine bool,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
 	var ids []int64
 	err = postgres.InTx(ctx, b.pool, func(tx pgx.Tx) error {
 		w = &work{tx: tx, store: b.handsets.In(tx), outcomes: map[handsets.Outcome]int{}, changes: map[string]int{}}
-		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('lock_timeout', $2, true)`, lock, b.lockWait().String()).Scan(&mine); err != nil || !mine {
+		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('lock_timeout', $2, true)`, lock,
+			b.lockWait().String()).Scan(&mine); err != nil || !mine {
 			return err
 		}
 		if err := do(ctx, w); err != nil {
@@ -335,11 +341,14 @@ func (b *Switchboard) setAside(ctx context.Context, failure error) error {
 			return err
 		}
 		if postgres.Locked(failure) {
-			b.delayed[fresh[0].Source] = time.Now().Add(max(delayedPause, delayedShare*delayedWait*time.Duration(len(b.delayed))))
-			b.log.Warn("a message from a handset waits for a row that another transaction has locked", "event", "mo_waits", "inbound", fresh[0].ID)
+			b.delayed[fresh[0].Source] = time.Now().Add(
+				max(delayedPause, delayedShare*delayedWait*time.Duration(len(b.delayed))))
+			b.log.Warn("a message from a handset waits for a row that another transaction has locked", "event", "mo_waits",
+				"inbound", fresh[0].ID)
 			return nil
 		}
-		b.log.Error("the database refuses a message from a handset; only operators see it", "event", "mo_refused", "inbound", fresh[0].ID, "error", failure)
+		b.log.Error("the database refuses a message from a handset; only operators see it", "event", "mo_refused", "inbound",
+			fresh[0].ID, "error", failure)
 		return w.store.Mark(ctx, handsets.Unrouted, 0, fresh[0].ID)
 	})
 	return err

@@ -21,13 +21,16 @@ func TestMOFindsItsCompany(t *testing.T) {
 	w.route("8080", "", "", 1)
 	w.route("8080", "bank", "", 2)
 	w.takes(
-		from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "BANK 5000"), from("25779000001", "7070", "Amahoro"),
+		from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "BANK 5000"),
+		from("25779000001", "7070", "Amahoro"),
 		from("25779000002", "9090", "Yego"), from("25779000003", "acme", "Yego"), from("25779000003", "INTUMWATEST", "Yego"),
 	)
-	if got, want := w.outcomes(), []string{"routed", "routed", "unrouted", "routed", "routed", "unrouted"}; !slices.Equal(got, want) {
+	if got, want := w.outcomes(), []string{"routed", "routed", "unrouted", "routed", "routed", "unrouted"}; !slices.Equal(
+		got, want) {
 		t.Fatalf("outcomes %v, want %v", got, want)
 	}
-	if got := all[int64](w, `SELECT company_id FROM inbound_messages ORDER BY id`); !slices.Equal(got, []int64{1, 2, 1, 1}) {
+	if got := all[int64](w, `SELECT company_id FROM inbound_messages ORDER BY id`); !slices.Equal(
+		got, []int64{1, 2, 1, 1}) {
 		t.Errorf("companies %v", got)
 	}
 	w.exec(`INSERT INTO senders (company_id, name, approved) VALUES (2, 'Acme', true)`)
@@ -36,18 +39,21 @@ func TestMOFindsItsCompany(t *testing.T) {
 		t.Errorf("one of two companies was guessed: %s", got)
 	}
 	first := all[int64](w, `SELECT id FROM inbound_messages ORDER BY id`)[0]
-	want := fmt.Sprintf(`1 {"inbound_id":%d,"from":"+25779000001","to":"8080","message":"Amahoro","received_at":"%s"}`, first,
+	want := fmt.Sprintf(`1 {"inbound_id":%d,"from":"+25779000001","to":"8080","message":"Amahoro","received_at":"%s"}`,
+		first,
 		w.clock.Add(-6*time.Second).UTC().Format("2006-01-02T15:04:05-07:00"))
 	if got := w.received(); len(got) != 4 || got[0] != want {
 		t.Errorf("events\n%v\nwant first\n%s", got, want)
 	}
 }
 
-// TestNoEventWithoutSubscription: an endpoint without the event, or switched off, gets no call; the company's list has the message.
+// TestNoEventWithoutSubscription: an endpoint without the event, or switched off, gets no call; the company's list has
+// the message.
 func TestNoEventWithoutSubscription(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
-	for i, change := range []string{`events = '{}'`, `events = '{balance.low}'`, `events = '{sms.received}', active = false`, `active = true`} {
+	for i, change := range []string{`events = '{}'`, `events = '{balance.low}'`,
+		`events = '{sms.received}', active = false`, `active = true`} {
 		w.exec(`UPDATE webhook_endpoints SET ` + change + ` WHERE company_id = 1`)
 		w.takes(from("25779000001", "8080", fmt.Sprint("Amahoro ", i)))
 	}
@@ -64,13 +70,16 @@ func TestLongMessages(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
 	a, b := "25779000001", "25779000002"
-	w.takes(part(from(a, "8080", "three"), 7, 3, 3), part(from(b, "8080", "other "), 7, 1, 2), part(from(a, "8080", "one "), 7, 1, 3))
+	w.takes(part(from(a, "8080", "three"), 7, 3, 3), part(from(b, "8080", "other "), 7, 1, 2),
+		part(from(a, "8080", "one "), 7, 1, 3))
 	w.takes(part(from(a, "8080", "one "), 7, 1, 3), from(a, "8080", "short"))
 	w.takes(part(from(a, "8080", "two "), 7, 2, 3), part(from(a, "8080", "two "), 7, 2, 3))
-	if got := all[string](w, `SELECT body FROM inbound_messages ORDER BY id`); !slices.Equal(got, []string{"short", "one two three"}) {
+	if got := all[string](w, `SELECT body FROM inbound_messages ORDER BY id`); !slices.Equal(
+		got, []string{"short", "one two three"}) {
 		t.Errorf("messages %q", got)
 	}
-	if got, want := w.outcomes(), []string{"routed", "waiting", "routed", "duplicate", "routed", "routed", "duplicate"}; !slices.Equal(got, want) {
+	if got, want := w.outcomes(), []string{"routed", "waiting", "routed", "duplicate", "routed", "routed",
+		"duplicate"}; !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
 	}
 	if got := w.received(); len(got) != 2 {
@@ -89,8 +98,8 @@ func (w *world) gaveUp() {
 	w.look()
 }
 
-// TestPartNeverCame: after ten minutes the company gets what there is of a long message, with the gaps marked. A late part
-// follows. What may be another company's goes to none.
+// TestPartNeverCame: after ten minutes the company gets what there is of a long message, with the gaps marked. A late
+// part follows. What may be another company's goes to none.
 func TestPartNeverCame(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -105,7 +114,8 @@ func TestPartNeverCame(t *testing.T) {
 	last := ""
 	is := func(when string, want ...string) {
 		t.Helper()
-		if got := all[string](w, `SELECT company_id || ' ' || coalesce(body, '-') FROM inbound_messages ORDER BY id`); !slices.Equal(got, want) {
+		if got := all[string](
+			w, `SELECT company_id || ' ' || coalesce(body, '-') FROM inbound_messages ORDER BY id`); !slices.Equal(got, want) {
 			t.Errorf("%s: messages %q, want %q", when, got, want)
 		}
 		if n := len(w.received()); n != len(want) {
@@ -127,9 +137,12 @@ func TestPartNeverCame(t *testing.T) {
 	is("another late one", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread", "1 […]five")
 	w.takes(part(from("25779000003", "9090", "of whom?"), 8, 2, 2), part(from("25779000003", "8080", "STOP"), 8, 2, 2))
 	w.gaveUp()
-	is("without the first", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread", "1 […]five", "1 […]STOP")
-	w.takes(part(from("25779000004", "8080", "old "), 9, 1, 2), part(from("25779000004", "8080", "new "), 9, 1, 2), part(from("25779000004", "8080", "one"), 9, 2, 2))
-	is("another message under its reference", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread", "1 […]five", "1 […]STOP", "1 old […]", "1 new one")
+	is("without the first", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread", "1 […]five",
+		"1 […]STOP")
+	w.takes(part(from("25779000004", "8080", "old "), 9, 1, 2), part(from("25779000004", "8080", "new "), 9, 1, 2),
+		part(from("25779000004", "8080", "one"), 9, 2, 2))
+	is("another message under its reference", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread",
+		"1 […]five", "1 […]STOP", "1 old […]", "1 new one")
 	if got := w.optOuts(); len(got) != 0 {
 		t.Errorf("opted out: %v", got)
 	}
@@ -158,7 +171,8 @@ func TestTooLong(t *testing.T) {
 	w.route("8080", "", "", 1)
 	long := from("25779000001", "8080", "x")
 	long.Octets = make([]byte, 60_000)
-	w.takes(long, part(from("25779000001", "8080", "x"), 7, 1, handsets.MaxParts+1), part(from("25779000001", "8080", "x"), 8, 1, 255))
+	w.takes(long, part(from("25779000001", "8080", "x"), 7, 1, handsets.MaxParts+1),
+		part(from("25779000001", "8080", "x"), 8, 1, 255))
 	if got := w.outcomes(); !slices.Equal(got, []string{"too_long", "too_long", "too_long"}) {
 		t.Errorf("outcomes %v", got)
 	}
@@ -247,14 +261,16 @@ func TestStopInBytes(t *testing.T) {
 		return m
 	}
 	behind := binary("25779000004", 4, "\x01\x02")
-	w.takes(binary("25779000001", 4, "STOP\xff\x00"), binary("25779000002", 0xF5, "Arret \x01"), binary("25779000003", 0x22, "\x00S\x00T\x00O\x00P"),
+	w.takes(binary("25779000001", 4, "STOP\xff\x00"), binary("25779000002", 0xF5, "Arret \x01"),
+		binary("25779000003", 0x22, "\x00S\x00T\x00O\x00P"),
 		part(from("25779000004", "8080", "STOP, "), 7, 1, 2), part(behind, 7, 2, 2), binary("25779000005", 4, "\x01STOPPER"),
 		part(binary("25779000006", 4, "STOP "), 8, 1, 2), part(from("25779000006", "8080", "svp"), 8, 2, 2))
 	want := []string{"1 +25779000001 ", "1 +25779000002 ", "1 +25779000003 ", "1 +25779000004 ", "1 +25779000006 "}
 	if got := w.optOuts(); !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	if got := all[*string](w, `SELECT body FROM inbound_messages ORDER BY id`); len(got) != 6 || got[0] != nil || got[3] == nil || *got[3] != "STOP, \ufffd" {
+	if got := all[*string](w, `SELECT body FROM inbound_messages ORDER BY id`); len(got) != 6 || got[0] != nil ||
+		got[3] == nil || *got[3] != "STOP, \ufffd" {
 		t.Errorf("messages %v", got)
 	}
 }
@@ -264,7 +280,8 @@ func TestStopAgain(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
 	const number = "25779000001"
-	w.takes(from(number, "8080", "STOP"), from(number, "8080", "START"), from(number, "8080", "STOP"), from(number, "8080", "START"))
+	w.takes(from(number, "8080", "STOP"), from(number, "8080", "START"), from(number, "8080", "STOP"),
+		from(number, "8080", "START"))
 	if got, want := w.outcomes(), []string{"routed", "routed", "duplicate", "duplicate"}; !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
 	}
@@ -284,7 +301,8 @@ func TestStopOfAForeignNumber(t *testing.T) {
 	if got := w.optOuts(); len(got) != 0 {
 		t.Errorf("listed %v", got)
 	}
-	if got := all[string](w, `SELECT source FROM inbound_messages ORDER BY id`); !slices.Equal(got, []string{"32479000000", "INFO"}) {
+	if got := all[string](w, `SELECT source FROM inbound_messages ORDER BY id`); !slices.Equal(
+		got, []string{"32479000000", "INFO"}) {
 		t.Errorf("messages of %v", got)
 	}
 }
@@ -294,9 +312,11 @@ func TestStopOfAForeignNumber(t *testing.T) {
 func TestReplies(t *testing.T) {
 	w := newWorld(t, Options{StopReply: "C'est fait.", StartReply: "Bienvenue.", Repeats: time.Nanosecond})
 	w.route("8080", "", "", 1)
-	w.takes(from("25779000001", "8080", "STOP"), from("25779000001", "8080", "STOP"), from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "START"))
+	w.takes(from("25779000001", "8080", "STOP"), from("25779000001", "8080", "STOP"),
+		from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "START"))
 	replies := func() (got []string) {
-		return all[string](w, `SELECT m.company_id || ' ' || m.phone_number || ' ' || m.sender || ' ' || m.carrier || ' ' || m.segments || ' ' || m.body
+		return all[string](w, `SELECT m.company_id || ' ' || m.phone_number || ' ' || m.sender || ' ' || m.carrier || ' ' ||
+			m.segments || ' ' || m.body
 			FROM messages m JOIN outbox o ON o.message_id = m.id ORDER BY m.id`)
 	}
 	want := []string{"0 +25779000001 8080 lumitel 1 C'est fait.", "0 +25779000001 8080 lumitel 1 Bienvenue."}
@@ -354,7 +374,8 @@ func TestTwoBoards(t *testing.T) {
 		})
 	}
 	carriers.Wait()
-	w.until("all are looked at", func() bool { return one[int](w, `SELECT count(*) FROM inbound WHERE outcome IS NULL`) == 0 })
+	w.until("all are looked at",
+		func() bool { return one[int](w, `SELECT count(*) FROM inbound WHERE outcome IS NULL`) == 0 })
 	if n := one[int](w, `SELECT count(*) FROM inbound_messages`); n != handsetsOf*each {
 		t.Errorf("%d messages, want %d", n, handsetsOf*each)
 	}
@@ -376,10 +397,12 @@ func TestLockedRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, '+25779000001', 'api')`); err != nil {
+	if _, err := tx.Exec(t.Context(), `INSERT INTO opt_outs (company_id, phone_number, source)
+		VALUES (1, '+25779000001', 'api')`); err != nil {
 		t.Fatal(err)
 	}
-	w.takes(from("25779000001", "8080", "STOP"), from("25779000001", "8080", "START"), from("25779000002", "8080", "Amahoro"), from("25779000003", "8080", "Yego"))
+	w.takes(from("25779000001", "8080", "STOP"), from("25779000001", "8080", "START"),
+		from("25779000002", "8080", "Amahoro"), from("25779000003", "8080", "Yego"))
 	if got, want := w.outcomes(), []string{"", "", "routed", "routed"}; !slices.Equal(got, want) {
 		t.Fatalf("outcomes %v, want %v", got, want)
 	}
@@ -406,7 +429,8 @@ func TestManyLockedRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM companies WHERE id = 1 FOR UPDATE`); err != nil {
+	if _, err := tx.Exec(t.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM companies
+		WHERE id = 1 FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	const many = 15
@@ -418,7 +442,8 @@ func TestManyLockedRows(t *testing.T) {
 	if wait := w.board.lockWait(); wait != delayedWait {
 		t.Errorf("each waits %v for the row, and not %v", wait, delayedWait)
 	}
-	if got := w.outcomes(); got[many] != "routed" || slices.Contains(got[:many], "routed") || len(w.board.delayed) != many {
+	if got := w.outcomes(); got[many] != "routed" || slices.Contains(got[:many], "routed") ||
+		len(w.board.delayed) != many {
 		t.Fatalf("outcomes %v, %d wait", got, len(w.board.delayed))
 	}
 	rest := time.Until(slices.MaxFunc(slices.Collect(maps.Values(w.board.delayed)), time.Time.Compare))
@@ -440,7 +465,8 @@ func TestRefusedRow(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
 	w.exec(`ALTER TABLE inbound_messages ADD CHECK (body <> 'poison')`)
-	w.takes(from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "poison"), from("25779000001", "8080", "Yego"))
+	w.takes(from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "poison"),
+		from("25779000001", "8080", "Yego"))
 	if got, want := w.outcomes(), []string{"routed", "unrouted", "routed"}; !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
 	}
@@ -499,10 +525,12 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 			both(from(number, "8080", "Yego"), from(number, "8080", "Yego"))
 			both(part(from(number, "8080", "one "), 7, 1, 2), part(from(number, "8080", "two"), 7, 2, 2))
 			both(part(from(number, "8080", "one "), 7, 1, 2), part(from(number, "8080", "two"), 7, 2, 2)) // all of it again
-			if got := all[string](w, `SELECT body FROM inbound_messages ORDER BY id`); !slices.Equal(got, []string{"Yego", "one two"}) {
+			if got := all[string](w, `SELECT body FROM inbound_messages ORDER BY id`); !slices.Equal(
+				got, []string{"Yego", "one two"}) {
 				t.Errorf("messages %q", got)
 			}
-			if last := w.clock.Add(max(0, c.ahead)); one[int](w, `SELECT count(*) FROM inbound_messages WHERE parts = 2 AND received_at <> $1`, last) != 0 {
+			if last := w.clock.Add(max(0, c.ahead)); one[int](
+				w, `SELECT count(*) FROM inbound_messages WHERE parts = 2 AND received_at <> $1`, last) != 0 {
 				t.Errorf("the joined message did not arrive with its last part, at %v", last)
 			}
 			if got := w.received(); len(got) != 2 {
@@ -515,13 +543,17 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 // TestMOForBinds: an MO of a route with a key of kind SMPP waits for that key's binds too, once.
 func TestMOForBinds(t *testing.T) {
 	w := newWorld(t, Options{})
-	w.exec(`INSERT INTO api_tokens (user_id, name, secret_hash, scopes, system_id, sessions, "window", tps) VALUES (1, 'k', decode(repeat('00', 32), 'hex'), '{smpp}', 'k', 4, 10, 20)`)
+	w.exec(`INSERT INTO api_tokens (user_id, name, secret_hash, scopes, system_id, sessions, "window", tps)
+		VALUES (1, 'k', decode(repeat('00', 32), 'hex'), '{smpp}', 'k', 4, 10, 20)`)
 	if _, err := w.store.AddRoute(w.Context(), handsets.Route{Address: "8080", CompanyID: 1, Account: 1}); err != nil {
 		t.Fatal(err)
 	}
 	w.route("9090", "", "", 1)
-	w.takes(from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "Amahoro"), from("25779000001", "9090", "Yego"))
-	if got := all[string](w, `SELECT concat_ws(' ', account, phone_number, address, body, sent) FROM smpp_deliveries`); !slices.Equal(got, []string{"1 +25779000001 8080 Amahoro"}) {
+	w.takes(from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "Amahoro"),
+		from("25779000001", "9090", "Yego"))
+	if got := all[string](
+		w, `SELECT concat_ws(' ', account, phone_number, address, body, sent) FROM smpp_deliveries`); !slices.Equal(
+		got, []string{"1 +25779000001 8080 Amahoro"}) {
 		t.Errorf("deliveries %q", got)
 	}
 	if got := w.received(); len(got) != 2 {

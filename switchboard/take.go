@@ -112,7 +112,8 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 	if _, national := sms.FromCarrier(last.Source); national && c.change != "" {
 		data.OptOut, data.MoreText = c.change, c.more
 	}
-	m := handsets.Message{CompanyID: c.company, At: last.At, Carrier: last.Carrier, From: fromOf(last), To: last.Destination, Body: text, Parts: len(parts)}
+	m := handsets.Message{CompanyID: c.company, At: last.At, Carrier: last.Carrier, From: fromOf(last),
+		To: last.Destination, Body: text, Parts: len(parts)}
 	if m.ID, err = w.store.Insert(ctx, m); err != nil {
 		return err
 	}
@@ -120,10 +121,12 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 		return err
 	}
 	data.InboundID, data.From, data.ReceivedAt = m.ID, m.From, webhooks.Time{Time: m.At}
-	w.events = append(w.events, webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Received, At: m.At, PhoneNumber: m.From,
-		Data: data})
+	w.events = append(w.events, webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Received, At: m.At,
+		PhoneNumber: m.From,
+		Data:        data})
 	if c.account != 0 && text != nil {
-		w.deliveries = append(w.deliveries, binds.Delivery{Account: c.account, Number: m.From, Address: m.To, At: m.At, Body: *text})
+		w.deliveries = append(w.deliveries, binds.Delivery{Account: c.account, Number: m.From, Address: m.To, At: m.At,
+			Body: *text})
 	}
 	return b.obey(ctx, w, last, c)
 }
@@ -198,7 +201,8 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 			return c, nil
 		}
 		owners, err := known.Namesakes(ctx, name, 0)
-		if err != nil || len(owners) == 0 || slices.ContainsFunc(owners, func(o senders.SenderRequest) bool { return o.CompanyID != owners[0].CompanyID }) {
+		if err != nil || len(owners) == 0 || slices.ContainsFunc(
+			owners, func(o senders.SenderRequest) bool { return o.CompanyID != owners[0].CompanyID }) {
 			return c, err // of no company, or of another
 		}
 		c.company, c.sender = owners[0].CompanyID, owners[0].Name
@@ -271,12 +275,14 @@ func (b *Switchboard) obey(ctx context.Context, w *work, m *handsets.Inbound, c 
 	}
 	var changed int64
 	var err error
-	reply := strings.ReplaceAll(b.opts.StopReply, startPlaceholder, strings.Join(b.opts.StartWords[:min(1, len(b.opts.StartWords))], ""))
+	reply := strings.ReplaceAll(b.opts.StopReply, startPlaceholder,
+		strings.Join(b.opts.StartWords[:min(1, len(b.opts.StartWords))], ""))
 	if c.change == changeStop {
 		if err := b.companies.In(w.tx).NoteOptOuts(ctx, c.company); err != nil {
 			return err
 		}
-		changed, err = w.store.OptOut(ctx, sms.CompanyID(c.company), []handsets.OptOut{{Number: number, Sender: c.sender, Source: handsets.ByHandset}})
+		changed, err = w.store.OptOut(ctx, sms.CompanyID(c.company),
+			[]handsets.OptOut{{Number: number, Sender: c.sender, Source: handsets.ByHandset}})
 	} else {
 		reply = b.opts.StartReply
 		var sender *string

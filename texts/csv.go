@@ -22,7 +22,8 @@ func (l *Language) CSV(to io.Writer) *csv.Writer {
 	return out
 }
 
-// CSVDecimal returns a decimal number with the decimal separator that goes with [Language.CSV]: to a spreadsheet in French,
+// CSVDecimal returns a decimal number with the decimal separator that goes with [Language.CSV]: to a spreadsheet in
+// French,
 // 12.50 is a text, and its sum 0.
 func (l *Language) CSVDecimal(number string) string {
 	if l.Tag == "en" {
@@ -31,10 +32,11 @@ func (l *Language) CSVDecimal(number string) string {
 	return strings.Replace(number, ".", ",", 1)
 }
 
-// CellID returns a carrier's id for a spreadsheet: a leading apostrophe keeps one that it would take for a number and change
-// (more than 15 digits, zeros in front, 12E5).
+// CellID returns a carrier's id for a spreadsheet: a leading apostrophe keeps one that it would take for a number and
+// change (more than 15 digits, zeros in front, 12E5).
 func CellID(id string) string {
-	if _, err := strconv.ParseFloat(id, 64); err != nil || len(id) <= 15 && id[0] != '0' && strings.Trim(id, "0123456789") == "" {
+	if _, err := strconv.ParseFloat(id, 64); err != nil || len(id) <= 15 && id[0] != '0' &&
+		strings.Trim(id, "0123456789") == "" {
 		return Cell(id)
 	}
 	return "'" + id

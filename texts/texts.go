@@ -54,7 +54,8 @@ func load() (*Texts, error) {
 }
 
 // unbroken keeps French punctuation on the line of its word.
-var unbroken = strings.NewReplacer(" :", "\u00a0:", " ;", "\u00a0;", " ?", "\u00a0?", " !", "\u00a0!", "« ", "«\u00a0", " »", "\u00a0»", " %", "\u00a0%")
+var unbroken = strings.NewReplacer(" :", "\u00a0:", " ;", "\u00a0;", " ?", "\u00a0?", " !", "\u00a0!", "« ", "«\u00a0",
+	" »", "\u00a0»", " %", "\u00a0%")
 
 func read(tag string) (map[string]string, error) {
 	paths, err := fs.Glob(files, tag+"/*.txt")

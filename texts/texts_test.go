@@ -20,7 +20,8 @@ var (
 )
 
 // composed are the acts whose names package operations puts together.
-var composed = []string{"batch.cancel.done", "company.cancel.done", "test_send", "unanswered.cancelled", "unanswered.failed", "unanswered.send",
+var composed = []string{"batch.cancel.done", "company.cancel.done", "test_send", "unanswered.cancelled",
+	"unanswered.failed", "unanswered.send",
 	"unanswered.sent", "user.demote", "user.disable", "user.enable", "user.reset"}
 
 // used returns the keys in the dashboard's templates and code, with a file for each, and a key for each act of package
@@ -34,7 +35,8 @@ func used(t *testing.T) map[string]string {
 			keys["flash."+act] = "../dashboard"
 		}
 	}
-	for _, pattern := range []string{"../dashboard/*/*.html", "*.go", "../dashboard/*.go", "../dashboard/*/*.go", "../campaigns/*.go", "../exports/*.go", "../letters/*.go", "../operations/*.go"} {
+	for _, pattern := range []string{"../dashboard/*/*.html", "*.go", "../dashboard/*.go", "../dashboard/*/*.go",
+		"../campaigns/*.go", "../exports/*.go", "../letters/*.go", "../operations/*.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			content, err := os.ReadFile(file)
@@ -101,7 +103,8 @@ func TestTexts(t *testing.T) {
 				t.Errorf("%s: there is no text %s in French", l.Tag, key)
 				continue
 			}
-			if a, b := placeholder.FindAllString(french, -1), placeholder.FindAllString(l.texts[key], -1); !slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
+			if a, b := placeholder.FindAllString(french, -1), placeholder.FindAllString(l.texts[key], -1); !slices.Equal(
+				slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
 				t.Errorf("%s: %s fills in %v, in French %v", l.Tag, key, b, a)
 			}
 		}
@@ -125,7 +128,8 @@ func TestMatch(t *testing.T) {
 
 // TestCellID: an id that a spreadsheet would take for a number and change is a text.
 func TestCellID(t *testing.T) {
-	for id, want := range map[string]string{"7301234567890123456": "'7301234567890123456", "123456789012345": "123456789012345", "0012": "'0012", "12E5": "'12E5", "1.20": "'1.20",
+	for id, want := range map[string]string{"7301234567890123456": "'7301234567890123456",
+		"123456789012345": "123456789012345", "0012": "'0012", "12E5": "'12E5", "1.20": "'1.20",
 		"A12": "A12", "1000A3": "1000A3", "=1": "'=1", "": "", "12 13": "12 13", "0": "'0"} {
 		if got := CellID(id); got != want {
 			t.Errorf("%q: %q", id, got)

@@ -27,9 +27,11 @@ func (s *Store) ByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID)
 	return one(ctx, s.db, company, id, ``)
 }
 
-func one(ctx context.Context, db postgres.DB, company sms.CompanyID, id ulid.ULID, lock string) (v Verification, err error) {
+func one(ctx context.Context, db postgres.DB, company sms.CompanyID, id ulid.ULID, lock string) (v Verification,
+	err error) {
 	places, read := v.fields()
-	err = db.QueryRow(ctx, `SELECT `+columns+` FROM verifications v WHERE v.ulid = $1 AND v.company_id = $2 `+lock, [16]byte(id), int64(company)).Scan(places...)
+	err = db.QueryRow(ctx, `SELECT `+columns+` FROM verifications v WHERE v.ulid = $1 AND v.company_id = $2 `+lock,
+		[16]byte(id), int64(company)).Scan(places...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return v, ErrNotFound
@@ -54,10 +56,11 @@ func (v *Verification) open() error {
 }
 
 // Check compares an entry with a verification. It returns the verification as it is afterwards, with a verdict: nil, if
-// this call approved it or repeats the one that did (v.Repeated), ErrWrong, ErrChecks, ErrExpired, ErrFinished, ErrPayment,
-// or a [LimitError] of "checks". The transaction must be committed with any verdict: a wrong entry is counted. A payment
-// that differs is a wrong entry. ended reports whether this call ended it.
-func (s *Store) Check(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id ulid.ULID, e Entry) (v Verification, ended bool, verdict, err error) {
+// this call approved it or repeats the one that did (v.Repeated), ErrWrong, ErrChecks, ErrExpired, ErrFinished,
+// ErrPayment, or a [LimitError] of "checks". The transaction must be committed with any verdict: a wrong entry is
+// counted. A payment that differs is a wrong entry. ended reports whether this call ended it.
+func (s *Store) Check(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id ulid.ULID, e Entry) (v Verification,
+	ended bool, verdict, err error) {
 	// The number's lock comes before the row, as in Start. It lets one guess at a time count, over all verifications.
 	if v, err = one(ctx, tx, company, id, ``); err != nil {
 		return v, false, nil, err
@@ -88,7 +91,8 @@ func (s *Store) Check(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id 
 		return v, true, nil, finish(ctx, tx, &v, Approved)
 	}
 	v.Wrong++
-	if _, err := tx.Exec(ctx, `UPDATE verifications SET wrong = $2, wrong_at = now() WHERE id = $1`, v.ID, v.Wrong); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE verifications SET wrong = $2, wrong_at = now() WHERE id = $1`, v.ID,
+		v.Wrong); err != nil {
 		return v, false, nil, fmt.Errorf("counting a wrong code: %w", err)
 	}
 	switch {
@@ -101,13 +105,16 @@ func (s *Store) Check(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id 
 	return v, true, ErrWrong, finish(ctx, tx, &v, MaxAttempts)
 }
 
-// wrongLimit returns a [LimitError] if a number has had too many wrong codes of a company within an hour. Those of cancelled
-// and expired verifications, and of other payments, count too: each has a code of its own.
-func wrongLimit(ctx context.Context, tx pgx.Tx, number sms.Number, company sms.CompanyID, test bool) (verdict, err error) {
+// wrongLimit returns a [LimitError] if a number has had too many wrong codes of a company within an hour. Those of
+// cancelled and expired verifications, and of other payments, count too: each has a code of its own.
+func wrongLimit(ctx context.Context, tx pgx.Tx, number sms.Number, company sms.CompanyID, test bool) (
+	verdict, err error) {
 	var wrong int
 	var left time.Duration
-	if err := tx.QueryRow(ctx, `SELECT coalesce(sum(wrong), 0)::int, coalesce(min(wrong_at) + interval '1 hour' - now(), interval '0') FROM verifications
-		WHERE phone_number = $1 AND company_id = $2 AND test = $3 AND state <> 1 AND created_at > now() - interval '2 hours' AND wrong_at > now() - interval '1 hour'`,
+	if err := tx.QueryRow(ctx, `SELECT coalesce(sum(wrong), 0)::int, coalesce(min(wrong_at) + interval '1 hour' - now(),
+		interval '0') FROM verifications
+		WHERE phone_number = $1 AND company_id = $2 AND test = $3 AND state <> 1 AND created_at > now() - interval '2 hours'
+		AND wrong_at > now() - interval '1 hour'`,
 		string(number), int64(company), test).Scan(&wrong, &left); err != nil {
 		return nil, fmt.Errorf("counting wrong codes: %w", err)
 	}
@@ -118,7 +125,8 @@ func wrongLimit(ctx context.Context, tx pgx.Tx, number sms.Number, company sms.C
 }
 
 // Cancel ends a pending verification. The verdicts are those of Check.
-func (s *Store) Cancel(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id ulid.ULID) (v Verification, verdict, err error) {
+func (s *Store) Cancel(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id ulid.ULID) (v Verification, verdict,
+	err error) {
 	if v, err = one(ctx, tx, company, id, `FOR UPDATE`); err != nil {
 		return v, nil, err
 	}
@@ -131,7 +139,8 @@ func (s *Store) Cancel(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id
 // Due locks up to limit pending verifications whose time is over, for End.
 func (s *Store) Due(ctx context.Context, tx pgx.Tx, limit int) (due []Verification, err error) {
 	return postgres.All(ctx, tx, "looking for verifications whose time is over", scan,
-		`SELECT `+columns+` FROM verifications v WHERE v.state = 0 AND v.expires_at <= now() ORDER BY v.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
+		`SELECT `+columns+` FROM verifications v WHERE v.state = 0 AND v.expires_at <= now() ORDER BY v.expires_at LIMIT $1
+			FOR UPDATE SKIP LOCKED`, limit)
 }
 
 func scan(row pgx.CollectableRow) (v Verification, err error) {
@@ -159,7 +168,8 @@ func (s *Store) End(ctx context.Context, tx pgx.Tx, due []Verification, undelive
 func finish(ctx context.Context, tx pgx.Tx, v *Verification, to State) error {
 	v.State = to
 	var at time.Time
-	if err := tx.QueryRow(ctx, `UPDATE verifications SET state = $2, finished_at = now() WHERE id = $1 RETURNING finished_at, nextval('messages_id_seq')`, v.ID, int16(to)).Scan(&at, &v.Event); err != nil {
+	if err := tx.QueryRow(ctx, `UPDATE verifications SET state = $2, finished_at = now() WHERE id = $1
+		RETURNING finished_at, nextval('messages_id_seq')`, v.ID, int16(to)).Scan(&at, &v.Event); err != nil {
 		return fmt.Errorf("ending a verification: %w", err)
 	}
 	v.FinishedAt = &at

@@ -14,7 +14,8 @@ import (
 	"intumwa/sms"
 )
 
-// blockDigits is the length of a block's name: the E.164 form of 10,000 neighbouring numbers without the last four digits.
+// blockDigits is the length of a block's name: the E.164 form of 10,000 neighbouring numbers without the last four
+// digits.
 const blockDigits = len("+2577912")
 
 // Conversion is how many people answered messages of a carrier to a block of numbers.
@@ -35,12 +36,13 @@ type answer struct {
 	asked, converted int64
 }
 
-// Answers adds verifications that ended to the conversions of their carriers: whether their people answered. A cancelled one tells
-// nothing of that, and the sandbox has no carrier.
+// Answers adds verifications that ended to the conversions of their carriers: whether their people answered. A
+// cancelled one tells nothing of that, and the sandbox has no carrier.
 func Answers(ctx context.Context, tx pgx.Tx, ended []Verification) error {
 	var all []answer
 	for i := range ended {
-		a := answer{company: ended[i].Company, carrier: ended[i].Carrier, number: ended[i].Number, at: *ended[i].FinishedAt, asked: 1}
+		a := answer{company: ended[i].Company, carrier: ended[i].Carrier, number: ended[i].Number, at: *ended[i].FinishedAt,
+			asked: 1}
 		switch ended[i].State {
 		case Cancelled:
 			continue
@@ -62,7 +64,8 @@ func count(ctx context.Context, tx pgx.Tx, all []answer) error {
 	var carriers, blocks []string
 	var at []time.Time
 	for _, a := range all {
-		companies, carriers, blocks = append(companies, int64(a.company)), append(carriers, a.carrier), append(blocks, blockOf(a.number))
+		companies, carriers, blocks = append(companies, int64(a.company)), append(carriers, a.carrier),
+			append(blocks, blockOf(a.number))
 		at, asked, converted = append(at, a.at), append(asked, a.asked), append(converted, a.converted)
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO conversions AS c (day, carrier, block, company_id, asked, converted)
@@ -97,8 +100,10 @@ func (s *Store) Report(ctx context.Context, tx pgx.Tx, f Feedback) error {
 	err := tx.QueryRow(ctx, `INSERT INTO feedback AS f (message_id, company_id, day, carrier, block, converted)
 		SELECT $1, $2, `+dayOf(`$3::timestamptz`)+`, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM verifications v
 			WHERE v.phone_number = $7 AND v.company_id = $2 AND (v.message = $8 OR $8 = ANY(v.earlier)))
-		ON CONFLICT (message_id) DO UPDATE SET converted = excluded.converted, at = now() WHERE f.converted <> excluded.converted
-		RETURNING xmax = 0, day, carrier, block`, f.MessageID, int64(f.Company), f.CreatedAt, f.Carrier, blockOf(f.Number), f.Converted, string(f.Number), [16]byte(f.Message)).
+		ON CONFLICT (message_id) DO UPDATE SET converted = excluded.converted, at = now()
+		WHERE f.converted <> excluded.converted
+		RETURNING xmax = 0, day, carrier, block`, f.MessageID, int64(f.Company), f.CreatedAt, f.Carrier, blockOf(f.Number),
+		f.Converted, string(f.Number), [16]byte(f.Message)).
 		Scan(&first, &day, &f.Carrier, &f.Number)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // a repetition, perhaps after a COMMIT without an answer
@@ -149,22 +154,26 @@ const (
 	mostBlocks   = 100
 )
 
-// Unanswered returns the blocks to which a company started verifications within an hour, with at least 50 codes, of which
-// fewer than a fifth were entered; those with the most codes first, at most 100. Tests and cancelled ones do not count.
+// Unanswered returns the blocks to which a company started verifications within an hour, with at least 50 codes, of
+// which fewer than a fifth were entered; those with the most codes first, at most 100. Tests and cancelled ones do not
+// count.
 func (s *Store) Unanswered(ctx context.Context) ([]Unanswered, error) {
 	return postgres.All(ctx, s.db, "looking for codes that nobody enters", pgx.RowToStructByPos[Unanswered], `
 		SELECT company_id, left(phone_number, $1), sum(sends), count(*) FILTER (WHERE state = 1) FROM verifications
-		WHERE created_at > now() - interval '65 minutes' AND created_at <= now() - interval '5 minutes' AND NOT test AND state <> 2
-		GROUP BY 1, 2 HAVING sum(sends) >= $2 AND count(*) FILTER (WHERE state = 1) < $3::float8 * count(*) ORDER BY 3 DESC, 1, 2 LIMIT $4`,
+		WHERE created_at > now() - interval '65 minutes' AND created_at <= now() - interval '5 minutes' AND NOT test
+		AND state <> 2
+		GROUP BY 1, 2 HAVING sum(sends) >= $2 AND count(*) FILTER (WHERE state = 1) < $3::float8 * count(*)
+		ORDER BY 3 DESC, 1, 2 LIMIT $4`,
 		blockDigits, leastCodes, enteredShare, mostBlocks)
 }
 
 // MostConversions is how many rows Conversions returns at most.
 const MostConversions = 10_000
 
-// Conversions returns the conversions of each carrier in all, then those of its blocks with the most people asked, at most limit
-// rows of blocks. more reports whether there are others.
-func (s *Store) Conversions(ctx context.Context, f ConversionFilter, limit int) (list []Conversion, more bool, err error) {
+// Conversions returns the conversions of each carrier in all, then those of its blocks with the most people asked, at
+// most limit rows of blocks. more reports whether there are others.
+func (s *Store) Conversions(ctx context.Context, f ConversionFilter, limit int) (list []Conversion, more bool,
+	err error) {
 	blocks := `carrier, block, 0::bigint`
 	if f.ByCompany {
 		blocks = `carrier, block, company_id`
@@ -173,8 +182,10 @@ func (s *Store) Conversions(ctx context.Context, f ConversionFilter, limit int) 
 		columns, order string
 		least          int64
 		limit          int
-	}{{`carrier, '', 0::bigint`, `carrier`, 0, MostConversions}, {blocks, `sum(asked) DESC, carrier, block, 3`, f.Least, limit + 1}} {
-		some, err := postgres.All(ctx, s.db, "reading conversions", pgx.RowToStructByPos[Conversion], `SELECT `+by.columns+`, sum(asked)::bigint, sum(converted)::bigint
+	}{{`carrier, '', 0::bigint`, `carrier`, 0, MostConversions},
+		{blocks, `sum(asked) DESC, carrier, block, 3`, f.Least, limit + 1}} {
+		some, err := postgres.All(ctx, s.db, "reading conversions", pgx.RowToStructByPos[Conversion], `SELECT `+by.columns+
+			`, sum(asked)::bigint, sum(converted)::bigint
 			FROM conversions WHERE day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) AND ($4::bigint = 0 OR company_id = $4)
 			GROUP BY 1, 2, 3 HAVING sum(asked) >= $6 ORDER BY `+by.order+` LIMIT $5`,
 			f.First.Format(time.DateOnly), f.Last.Format(time.DateOnly), f.Carrier, int64(f.Company), by.limit, by.least)

@@ -58,10 +58,10 @@ type Request struct {
 // ErrRepeated means that a request repeats one that was accepted within a second: a person clicked twice.
 var ErrRepeated = errors.New("the same request was accepted a moment ago")
 
-// Start makes a verification, or counts another message of the pending one for the same number, payment and app: that one
-// keeps its code, its time, its sender, its language and its count of wrong codes. It is a [LimitError] if no message may
-// be sent, and ErrRepeated, with the verification, if the message was sent a moment ago. The message must be accepted in
-// the same transaction.
+// Start makes a verification, or counts another message of the pending one for the same number, payment and app: that
+// one keeps its code, its time, its sender, its language and its count of wrong codes. It is a [LimitError] if no
+// message may be sent, and ErrRepeated, with the verification, if the message was sent a moment ago. The message must
+// be accepted in the same transaction.
 func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Verification, err error) {
 	// One request at a time for a number: two at once start one verification.
 	if err := lockNumber(ctx, tx, r.Number); err != nil {
@@ -80,7 +80,8 @@ func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Verification
 	}
 	known := err == nil
 	if of := s.endUser(&r); of != nil { // several numbers of one person
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications of ' || encode($1, 'hex'), 0))`, of); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications of ' || encode($1, 'hex'),
+			0))`, of); err != nil {
 			return v, fmt.Errorf("locking a person's verifications: %w", err)
 		}
 	}
@@ -97,15 +98,20 @@ func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Verification
 		if v.Sender != r.Sender && r.MayUse != nil && r.MayUse(v.Sender) {
 			r.Sender = v.Sender
 		}
-		err = tx.QueryRow(ctx, `UPDATE verifications v SET sends = v.sends + 1, sent_at = now(), earlier = v.earlier || v.message, message = $2, carrier = $3, sender = $4,
+		err = tx.QueryRow(ctx, `UPDATE verifications v SET sends = v.sends + 1, sent_at = now(),
+			earlier = v.earlier || v.message, message = $2, carrier = $3, sender = $4,
 				end_user = coalesce(v.end_user, $5), asked = $6 WHERE v.id = $1 RETURNING `+columns,
 			v.ID, [16]byte(r.Message), r.Carrier, r.Sender, s.endUser(&r), asked).Scan(places...)
 	} else {
-		err = tx.QueryRow(ctx, `INSERT INTO verifications AS v (ulid, company_id, user_id, phone_number, sender, locale, secret, expires_at, message, carrier,
+		err = tx.QueryRow(ctx, `INSERT INTO verifications AS v (ulid, company_id, user_id, phone_number, sender, locale,
+			secret, expires_at, message, carrier,
 				client_reference, amount, payee, app_hash, web_domain, end_user, test, asked)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8::interval, $9, $10, nullif($11, ''), nullif($12, ''), nullif($13, ''), nullif($14, ''), nullif($15, ''), $16, $17, $18)
-			RETURNING `+columns, [16]byte(r.ID), int64(r.Company), r.User, string(r.Number), r.Sender, r.Locale, []byte(secret), r.Life,
-			[16]byte(r.Message), r.Carrier, r.Reference, r.Amount, r.Payee, r.AppHash, r.WebDomain, s.endUser(&r), r.Test, asked).Scan(places...)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8::interval, $9, $10, nullif($11, ''), nullif($12, ''), nullif($13, ''),
+			nullif($14, ''), nullif($15, ''), $16, $17, $18)
+			RETURNING `+columns, [16]byte(r.ID), int64(r.Company), r.User, string(r.Number), r.Sender, r.Locale, []byte(secret),
+			r.Life,
+			[16]byte(r.Message), r.Carrier, r.Reference, r.Amount, r.Payee, r.AppHash, r.WebDomain, s.endUser(&r), r.Test,
+			asked).Scan(places...)
 	}
 	if err != nil {
 		return v, fmt.Errorf("storing a verification: %w", err)
@@ -116,7 +122,8 @@ func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Verification
 
 // lockNumber lets one transaction at a time count for a number.
 func lockNumber(ctx context.Context, tx pgx.Tx, number sms.Number) error {
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications ' || $1, 0))`, string(number)); err != nil {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications ' || $1, 0))`,
+		string(number)); err != nil {
 		return fmt.Errorf("locking a number's verifications: %w", err)
 	}
 	return nil
@@ -128,19 +135,23 @@ func (s *Store) hash(r *Request) []byte {
 		return nil
 	}
 	mac := hmac.New(sha256.New, s.key)
-	fmt.Fprintf(mac, "request\x00%d %d %t %q %q %q %d %d", r.Company, r.User, r.Test, r.Number, r.Sender, r.Locale, r.Digits, r.Life)
+	fmt.Fprintf(mac, "request\x00%d %d %t %q %q %q %d %d", r.Company, r.User, r.Test, r.Number, r.Sender, r.Locale,
+		r.Digits, r.Life)
 	fmt.Fprintf(mac, " %q %q %q %q %q %q", r.Reference, r.Amount, r.Payee, r.AppHash, r.WebDomain, r.EndUser)
 	return mac.Sum(nil)[:16]
 }
 
-// open returns the verification that a request joins, locked: a pending one, or one that had too many wrong codes. repeated
-// means that an equal request was accepted a moment ago.
+// open returns the verification that a request joins, locked: a pending one, or one that had too many wrong codes.
+// repeated means that an equal request was accepted a moment ago.
 func (s *Store) open(ctx context.Context, tx pgx.Tx, r *Request) (v Verification, repeated bool, err error) {
 	places, read := v.fields()
 	err = tx.QueryRow(ctx, `SELECT `+columns+`, coalesce(v.asked = $9, false) FROM verifications v
-		WHERE v.phone_number = $1 AND v.created_at > now() - $2::interval AND v.company_id = $3 AND v.state IN (0, 5) AND v.expires_at > now()
-			AND v.test = $8 AND (v.state = 5 OR (coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''), coalesce(v.web_domain, '')) = ($4, $5, $6, $7))
-		ORDER BY v.state DESC, v.id DESC LIMIT 1 FOR UPDATE`, string(r.Number), MostLife, int64(r.Company), r.Amount, r.Payee, r.AppHash, r.WebDomain, r.Test, s.hash(r)).Scan(append(places, &repeated)...)
+		WHERE v.phone_number = $1 AND v.created_at > now() - $2::interval AND v.company_id = $3 AND v.state IN (0, 5)
+		AND v.expires_at > now()
+			AND v.test = $8 AND (v.state = 5 OR (coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''),
+			coalesce(v.web_domain, '')) = ($4, $5, $6, $7))
+		ORDER BY v.state DESC, v.id DESC LIMIT 1 FOR UPDATE`, string(r.Number), MostLife, int64(r.Company), r.Amount, r.Payee,
+		r.AppHash, r.WebDomain, r.Test, s.hash(r)).Scan(append(places, &repeated)...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return v, false, ErrNotFound
@@ -159,13 +170,17 @@ func (s *Store) mayStart(ctx context.Context, tx pgx.Tx, r *Request) error {
 		args        []any
 	}{
 		{"number", `phone_number = $1 AND company_id = $2`, sendsToNumber, []any{string(r.Number), int64(r.Company)}},
-		{"number", `phone_number = $1 AND NOT (test OR $2)`, sendsToAny, []any{string(r.Number), r.Test}}, // many companies try the sandbox's numbers
+		// many companies try the sandbox's numbers
+		{"number", `phone_number = $1 AND NOT (test OR $2)`, sendsToAny, []any{string(r.Number), r.Test}},
 		{"end_user", `end_user = $1 AND company_id = $2`, sendsToEndUser, []any{s.endUser(r), int64(r.Company)}},
 	} {
 		var sent int
-		var left time.Duration // until the first of them counts no more: a verification counts with all its messages while the last is of this hour
-		if err := tx.QueryRow(ctx, `SELECT coalesce(sum(sends), 0)::int, coalesce(min(sent_at) + interval '1 hour' - now(), interval '0')
-			FROM verifications WHERE `+limit.which+` AND created_at > now() - interval '2 hours' AND sent_at > now() - interval '1 hour'`, limit.args...).Scan(&sent, &left); err != nil {
+		// until the first of them counts no more: a verification counts with all its messages while the last is of this hour
+		var left time.Duration
+		if err := tx.QueryRow(ctx, `SELECT coalesce(sum(sends), 0)::int, coalesce(min(sent_at) + interval '1 hour' - now(),
+			interval '0')
+			FROM verifications WHERE `+limit.which+` AND created_at > now() - interval '2 hours'
+				AND sent_at > now() - interval '1 hour'`, limit.args...).Scan(&sent, &left); err != nil {
 			return fmt.Errorf("counting verifications: %w", err)
 		}
 		if sent >= limit.most {

@@ -16,13 +16,15 @@ import (
 // Locales are the languages of the texts.
 var Locales = []string{"rn", "fr", "en", "sw"}
 
-// LocaleOf returns the language of a locale in any common form: FR, fr-FR, fr_BI.UTF-8 or fra; "" if there is no text in it.
+// LocaleOf returns the language of a locale in any common form: FR, fr-FR, fr_BI.UTF-8 or fra; "" if there is no text
+// in it.
 func LocaleOf(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if end := strings.IndexAny(name, "-_.@"); end >= 0 {
 		name = name[:end]
 	}
-	if short, known := map[string]string{"run": "rn", "fra": "fr", "fre": "fr", "eng": "en", "swa": "sw", "swh": "sw"}[name]; known {
+	if short, known := map[string]string{"run": "rn", "fra": "fr", "fre": "fr", "eng": "en", "swa": "sw",
+		"swh": "sw"}[name]; known {
 		return short
 	}
 	if slices.Contains(Locales, name) {
@@ -49,7 +51,8 @@ const (
 	placePayee   = "payee"
 )
 
-// ours are our texts, by locale: of a verification, and of one of a payment. Each is one GSM-7 segment with the longest values.
+// ours are our texts, by locale: of a verification, and of one of a payment. Each is one GSM-7 segment with the longest
+// values.
 var ours = map[string][2]string{
 	"rn": {"Kode yawe ni {{code}}. Imara iminota {{minutes}}. Ntuyihe uwundi muntu.",
 		"Kode {{code}} yo kwishura {{amount}} kuri {{payee}}. Imara iminota {{minutes}}. Ntuyihe uwundi muntu."},
@@ -69,21 +72,23 @@ var (
 // ValidAppHash reports whether a text is the hash by which Android's SMS Retriever finds an app.
 func ValidAppHash(s string) bool { return appHash.MatchString(s) }
 
-// ValidDomain reports whether a text is a host name in lower case, with a dot (WebOTP), of at most MostDomain characters.
+// ValidDomain reports whether a text is a host name in lower case, with a dot (WebOTP), of at most MostDomain
+// characters.
 func ValidDomain(s string) bool { return len(s) <= MostDomain && domain.MatchString(s) }
 
-// Shown is an amount or a payee as a text shows it: with the replacements of smart encoding, and single blanks. Two that
-// look alike to a person are equal.
+// Shown is an amount or a payee as a text shows it: with the replacements of smart encoding, and single blanks. Two
+// that look alike to a person are equal.
 func Shown(s string) string {
 	words := strings.FieldsFunc(sms.LookAlikes(s), func(r rune) bool { return r == ' ' })
 	return strings.Join(words, " ")
 }
 
-// ValidShown reports whether a value may stand in a text: 1 to most characters of GSM-7 on one line, and no asterisk, which
-// stands for the code, brace, which begins a placeholder, or @ and #, which browsers read.
+// ValidShown reports whether a value may stand in a text: 1 to most characters of GSM-7 on one line, and no asterisk,
+// which stands for the code, brace, which begins a placeholder, or @ and #, which browsers read.
 func ValidShown(s string, most int) bool {
 	encoding, _ := sms.Encode(s)
-	return s != "" && encoding == sms.GSM7 && len([]rune(s)) <= most && strings.TrimSpace(s) == s && !strings.ContainsAny(s, "*{}@#\n\r\f")
+	return s != "" && encoding == sms.GSM7 && len([]rune(s)) <= most && strings.TrimSpace(s) == s &&
+		!strings.ContainsAny(s, "*{}@#\n\r\f")
 }
 
 // ErrLong means that a text has more than one segment, or more bytes than Android reads.
@@ -108,8 +113,10 @@ func (v *Verification) text(own *sms.Template) (string, error) {
 	if own == nil || payment && !(shows(own, placeAmount) && shows(own, placePayee)) {
 		template = sms.ParseTemplate(Ours(v.Locale, payment))
 	}
-	mask, minutes := v.Secret.Mask(), strconv.Itoa(max(1, int(v.ExpiresAt.Sub(v.SentAt).Minutes()))) // that are left, also of one sent again
-	text := template.Render(map[string]*string{placeCode: &mask, placeMinutes: &minutes, placeAmount: &v.Amount, placePayee: &v.Payee})
+	// that are left, also of one sent again
+	mask, minutes := v.Secret.Mask(), strconv.Itoa(max(1, int(v.ExpiresAt.Sub(v.SentAt).Minutes())))
+	text := template.Render(map[string]*string{placeCode: &mask, placeMinutes: &minutes, placeAmount: &v.Amount,
+		placePayee: &v.Payee})
 	switch {
 	case v.AppHash != "":
 		if text += "\n" + v.AppHash; len(text) > androidBytes {
@@ -140,7 +147,8 @@ var (
 func CheckText(text string) error {
 	t := sms.ParseTemplate(text)
 	longest := map[string]*string{}
-	for name, length := range map[string]int{placeCode: otp.Most, placeMinutes: len("60"), placeAmount: MostAmount, placePayee: MostPayee} {
+	for name, length := range map[string]int{placeCode: otp.Most, placeMinutes: len("60"), placeAmount: MostAmount,
+		placePayee: MostPayee} {
 		value := strings.Repeat("0", length)
 		longest[name] = &value
 	}

@@ -14,8 +14,8 @@ import (
 // webOTP is the last line of a message for a page (WICG, Origin-bound one-time codes): the host and the code.
 var webOTP = regexp.MustCompile(`(?:^|\n)@([^ #@]+) #([^ #@%]+)$`)
 
-// TestTexts: every text is one segment with the longest values, shows the code, its time and a warning not to share it, and
-// is what Android's SMS Retriever and browsers read.
+// TestTexts: every text is one segment with the longest values, shows the code, its time and a warning not to share it,
+// and is what Android's SMS Retriever and browsers read.
 func TestTexts(t *testing.T) {
 	amount, payee := strings.Repeat("9", MostAmount), strings.Repeat("W", MostPayee)
 	share := map[string]string{"rn": "Ntuyihe", "fr": "Ne le donnez", "en": "Do not share", "sw": "Usimpe"}
@@ -36,7 +36,8 @@ func TestTexts(t *testing.T) {
 				}
 				code := v.Secret.Code([]byte("key"))
 				text := v.Secret.Reveal([]byte("key"), stored)
-				if strings.Contains(stored, code) || !strings.Contains(text, code) || !strings.Contains(text, "60") || !strings.Contains(text, share[locale]) {
+				if strings.Contains(stored, code) || !strings.Contains(text, code) || !strings.Contains(text, "60") ||
+					!strings.Contains(text, share[locale]) {
 					t.Errorf("%s, %s: %q, stored as %q", locale, name, text, stored)
 				}
 				if encoding, segments := sms.Count(text); encoding != sms.GSM7 || segments != 1 {
@@ -61,7 +62,8 @@ func TestTexts(t *testing.T) {
 // TestTextTooLong: a payment with a hash or a domain may not fit, and is refused.
 func TestTextTooLong(t *testing.T) {
 	v := Verification{Locale: "sw", Secret: otp.New(10), ExpiresAt: time.Now().Add(time.Hour), SentAt: time.Now(),
-		Amount: strings.Repeat("9", MostAmount), Payee: strings.Repeat("W", MostPayee), WebDomain: strings.Repeat("a", 37) + ".bi"}
+		Amount: strings.Repeat("9", MostAmount), Payee: strings.Repeat("W", MostPayee), WebDomain: strings.Repeat("a", 37) +
+			".bi"}
 	if text, err := v.text(nil); !errors.Is(err, ErrLong) {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -75,7 +77,8 @@ func TestTextTooLong(t *testing.T) {
 func TestValidShown(t *testing.T) {
 	for value, want := range map[string]bool{
 		"25 000 FBu": true, "Boutique Chez Évariste": true, "A": true, strings.Repeat("a", 30): true,
-		"": false, " a": false, "a ": false, "a\nb": false, "******": false, "{{code}}": false, "a{b": false, "@evil.bi": false, "#1": false,
+		"": false, " a": false, "a ": false, "a\nb": false, "******": false, "{{code}}": false, "a{b": false,
+		"@evil.bi": false, "#1": false,
 		"пример": false, strings.Repeat("a", 31): false, "a\x00b": false, "…": false,
 	} {
 		if got := ValidShown(value, MostPayee); got != want {
@@ -84,14 +87,16 @@ func TestValidShown(t *testing.T) {
 	}
 	for domain, want := range map[string]bool{
 		"example.bi": true, "a-b.example.com": true, "xn--bcher-kva.example": true,
-		"example": false, "EXAMPLE.bi": false, "https://example.bi": false, "example.bi:443": false, "-a.bi": false, "a.bi.": false, "1.2.3.4": false, "": false,
+		"example": false, "EXAMPLE.bi": false, "https://example.bi": false, "example.bi:443": false, "-a.bi": false,
+		"a.bi.": false, "1.2.3.4": false, "": false,
 		strings.Repeat("a", 38) + ".bi": false,
 	} {
 		if got := ValidDomain(domain); got != want {
 			t.Errorf("%q: %t", domain, got)
 		}
 	}
-	for hash, want := range map[string]bool{"FA+9qCX9VSu": true, "FA+9qCX9VS": false, "FA+9qCX9VSuu": false, "FA-9qCX9VSu": false, "": false} {
+	for hash, want := range map[string]bool{"FA+9qCX9VSu": true, "FA+9qCX9VS": false, "FA+9qCX9VSuu": false,
+		"FA-9qCX9VSu": false, "": false} {
 		if got := ValidAppHash(hash); got != want {
 			t.Errorf("%q: %t", hash, got)
 		}

@@ -1,8 +1,8 @@
 // Package verifications lets companies verify phone numbers by one-time codes: each verification with its code, its
 // limits and its end. It sends nothing: intake does.
 //
-// No code is stored ([otp.Secret]). A verification is pending until the right code comes, its company cancels it, too many
-// wrong codes came, or its time is over.
+// No code is stored ([otp.Secret]). A verification is pending until the right code comes, its company cancels it, too
+// many wrong codes came, or its time is over.
 package verifications
 
 import (
@@ -86,7 +86,8 @@ const columns = `v.id, v.ulid, v.company_id, v.phone_number, v.sender, v.locale,
 // fields are the places for columns. read must be called after the scan.
 func (v *Verification) fields() (places []any, read func()) {
 	var id, message pgtype.UUID
-	return []any{&v.ID, &id, &v.Company, &v.Number, &v.Sender, &v.Locale, &v.Secret, &v.CreatedAt, &v.SentAt, &v.ExpiresAt, &v.State, &v.FinishedAt,
+	return []any{&v.ID, &id, &v.Company, &v.Number, &v.Sender, &v.Locale, &v.Secret, &v.CreatedAt, &v.SentAt, &v.ExpiresAt,
+			&v.State, &v.FinishedAt,
 			&v.Sends, &v.Wrong, &message, &v.Carrier, &v.Reference, &v.Amount, &v.Payee, &v.AppHash, &v.WebDomain, &v.Test},
 		func() { v.ULID, v.Message = id.Bytes, message.Bytes }
 }

@@ -28,7 +28,8 @@ func TestAskedEvents(t *testing.T) {
 		enqueueAll(t, w, []Event{
 			{CompanyID: company, MessageID: 1026, Name: Received, At: at, PhoneNumber: "+25779123400",
 				Data: ReceivedData{InboundID: 1026, From: "+25779123400", To: "8080", Message: &text, ReceivedAt: Time{at}}},
-			{CompanyID: company, MessageID: 1027, Name: LowBalance, At: at, Data: LowBalanceData{CompanyID: company, Credits: 98, Threshold: 100}},
+			{CompanyID: company, MessageID: 1027, Name: LowBalance, At: at,
+				Data: LowBalanceData{CompanyID: company, Credits: 98, Threshold: 100}},
 			{CompanyID: company, MessageID: 1024, Name: Sent, PhoneNumber: "+25761234500", At: at},
 			{CompanyID: company, MessageID: 1025, Name: Failed, PhoneNumber: "+25779123401", At: at}})
 	}
@@ -93,7 +94,8 @@ func TestEndpointAsks(t *testing.T) {
 	asks(Setting{Events: &[]string{Received, LowBalance}}, LowBalance, Received)
 	asks(Setting{URL: "https://example.net/"}, LowBalance, Received)
 	asks(Setting{Events: &[]string{LowBalance}}, LowBalance)
-	for name, reason := range map[string]string{Sent: AlwaysEvent, Failed: AlwaysEvent, "sms.read": BadEvent, "": BadEvent} {
+	for name, reason := range map[string]string{Sent: AlwaysEvent, Failed: AlwaysEvent, "sms.read": BadEvent,
+		"": BadEvent} {
 		_, err := w.SetEndpoint(t.Context(), 1, Setting{Events: &[]string{Received, name}})
 		if refusal, refused := errors.AsType[sms.Refusal](err); !refused || refusal.Reason != reason {
 			t.Errorf("%q: %v", name, err)

@@ -64,7 +64,8 @@ func answering(conn net.Conn) {
 			return
 		}
 		if room[n-1] == '}' { // the end of the body
-			say(conn, "HTTP/1.1 200 OK\r\nDate: Mon, 23 Nov 2026 15:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok")
+			say(conn, "HTTP/1.1 200 OK\r\nDate: Mon, 23 Nov 2026 15:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: "+
+				"2\r\n\r\nok")
 		}
 	}
 }
@@ -79,7 +80,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// TestCallAllocatesLittle: a call makes 9 allocations, or 17 with the race detector; net/http's transport would make 53.
+// TestCallAllocatesLittle: a call makes 9 allocations, or 17 with the race detector; net/http's transport would make
+// 53.
 func TestCallAllocatesLittle(t *testing.T) {
 	call := callWith(t, New(nil, Options{AllowPrivate: true}), serve(t, answering))
 	if n := testing.AllocsPerRun(200, func() { call() }); n > 20 {

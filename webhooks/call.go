@@ -74,7 +74,8 @@ func (c *core) newTarget(s storedEndpoint) (*target, error) {
 
 // call makes one attempt. It ends within the timeout whatever the endpoint does. excerpt keeps the beginning of every
 // response, not only of failures. ok is false when ctx ended the attempt, which then does not count for the endpoint.
-func (c *core) call(ctx context.Context, t *target, e *storedEvent, excerpt bool) (a Attempt, took time.Duration, ok bool) {
+func (c *core) call(ctx context.Context, t *target, e *storedEvent, excerpt bool) (a Attempt, took time.Duration,
+	ok bool) {
 	start := time.Now()
 	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
 	r := signedRequests.Get().(*signedRequest)

@@ -88,8 +88,8 @@ func (w *Webhooks) CheckCallback(text string) error {
 	}))
 }
 
-// literal encodes the percent signs of a callback's URL that begin neither an escape nor an encoded octet: they stand for
-// themselves. Octets begin with a digit (%20): %C3 is the escape %C and a 3.
+// literal encodes the percent signs of a callback's URL that begin neither an escape nor an encoded octet: they stand
+// for themselves. Octets begin with a digit (%20): %C3 is the escape %C and a 3.
 func literal(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -123,9 +123,9 @@ func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 
 // For returns the callback of a message. Only the escapes are left that depend on the report: d the report, t and T the
-// time, A, a and b the carrier's reply, F its id of the message, i the carrier. Before, p and q stand for the recipient, P
-// and Q for the sender, I for our id, o, n and B for what the Callback says. Other letters stand for nothing, as in
-// Kannel's reports.
+// time, A, a and b the carrier's reply, F its id of the message, i the carrier. Before, p and q stand for the
+// recipient, P and Q for the sender, I for our id, o, n and B for what the Callback says. Other letters stand for
+// nothing, as in Kannel's reports.
 func (c Callback) For(number sms.Number, sender, id string) Callback {
 	c.URL = expand(literal(c.URL), func(escape byte) (string, bool) {
 		with, known := same[escape]
@@ -157,16 +157,20 @@ func (c Callback) For(number sms.Number, sender, id string) Callback {
 // Expect records callbacks in the transaction that records their messages.
 func Expect(ctx context.Context, tx pgx.Tx, all []Expected) error {
 	n := len(all)
-	companies, ids, numbers, masks, urls := make([]int64, n), make([]int64, n), make([]string, n), make([]int16, n), make([]string, n)
+	companies, ids, numbers, masks, urls := make([]int64, n), make([]int64, n), make([]string, n), make([]int16, n),
+		make([]string, n)
 	for i, e := range all {
-		companies[i], ids[i], numbers[i], masks[i], urls[i] = e.CompanyID, e.MessageID, string(e.Number), int16(e.Mask&reports), e.URL
+		companies[i], ids[i], numbers[i], masks[i], urls[i] = e.CompanyID, e.MessageID, string(e.Number),
+			int16(e.Mask&reports), e.URL
 	}
 	b := &pgx.Batch{}
 	b.Queue(`INSERT INTO webhook_callbacks (company_id, message_id, phone_number, mask, url)
-		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::text[])`, companies, ids, numbers, masks, urls)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::text[])`, companies, ids, numbers,
+		masks, urls)
 	b.Queue(`INSERT INTO webhook_endpoints (company_id, url, secret)
 		SELECT DISTINCT -c, '', '' FROM unnest($1::bigint[]) c
-		WHERE NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.company_id = -c) ORDER BY 1 ON CONFLICT DO NOTHING`, companies)
+		WHERE NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.company_id = -c) ORDER BY 1 ON CONFLICT DO NOTHING`,
+		companies)
 	return postgres.Pipeline(ctx, tx, fmt.Sprintf("recording %d callbacks", n), b)
 }
 
@@ -181,7 +185,8 @@ func (w *Webhooks) Submitted(ctx context.Context, tx pgx.Tx, messages []int64) e
 	return postgres.Pipeline(ctx, tx, "enqueueing callbacks of submitted messages", b)
 }
 
-// kickAfter returns the callback of a statement that enqueues: it wakes Run after the commit if there is something to call.
+// kickAfter returns the callback of a statement that enqueues: it wakes Run after the commit if there is something to
+// call.
 func (w *Webhooks) kickAfter(tx pgx.Tx) func(pgconn.CommandTag) error {
 	return func(done pgconn.CommandTag) error {
 		if done.RowsAffected() > 0 {
@@ -194,14 +199,15 @@ func (w *Webhooks) kickAfter(tx pgx.Tx) func(pgconn.CommandTag) error {
 const enqueueSubmitted = `
 	WITH accepted AS (
 		UPDATE webhook_callbacks c SET mask = c.mask - 8
-		FROM (SELECT message_id FROM webhook_callbacks WHERE message_id = ANY($1) AND mask & 8 <> 0 ORDER BY message_id FOR UPDATE) a
+		FROM (SELECT message_id FROM webhook_callbacks WHERE message_id = ANY($1) AND mask & 8 <> 0 ORDER BY message_id
+		FOR UPDATE) a
 		WHERE c.message_id = a.message_id RETURNING c.*
 	)
 	INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, callback)
 	SELECT -company_id, message_id * 8 + 4, now(), now(), phone_number, '8 ' || url FROM accepted`
 
-// enqueueFinal ends the callbacks of final messages. It comes a moment after a report about the submit that has not been
-// called yet. One that has failed is overtaken: its repetition would come after the final one.
+// enqueueFinal ends the callbacks of final messages. It comes a moment after a report about the submit that has not
+// been called yet. One that has failed is overtaken: its repetition would come after the final one.
 const enqueueFinal = `
 	WITH final AS (
 		DELETE FROM webhook_callbacks c
@@ -210,13 +216,15 @@ const enqueueFinal = `
 		RETURNING c.company_id, c.message_id, c.phone_number, c.url, c.mask, f.at,
 			CASE WHEN f.report = 16 AND c.mask & 16 = 0 THEN 2 ELSE f.report END AS report
 	), pending AS (
-		SELECT w.company_id, w.id, w.tries FROM final f JOIN webhook_undelivered w ON w.company_id = -f.company_id AND w.id = f.message_id * 8 + 4
+		SELECT w.company_id, w.id, w.tries FROM final f JOIN webhook_undelivered w ON w.company_id = -f.company_id
+			AND w.id = f.message_id * 8 + 4
 		WHERE f.mask & f.report <> 0 AND w.due <> 'infinity' ORDER BY w.company_id, w.id FOR UPDATE OF w
 	), overtaken AS (
 		DELETE FROM webhook_undelivered u USING pending w WHERE u.company_id = w.company_id AND u.id = w.id AND w.tries > 0
 	)
 	INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, callback)
-	SELECT -company_id, message_id * 8 + 5, at, now() + coalesce((SELECT interval '1 second' FROM pending w WHERE w.id = message_id * 8 + 4 AND w.tries = 0), '0'),
+	SELECT -company_id, message_id * 8 + 5, at, now() + coalesce((SELECT interval '1 second' FROM pending w
+		WHERE w.id = message_id * 8 + 4 AND w.tries = 0), '0'),
 		phone_number, report || ' ' || url
 	FROM final WHERE mask & report <> 0`
 
@@ -300,7 +308,8 @@ func (c *core) callbackTarget(ctx context.Context, e *storedEvent) (*target, err
 	if err != nil { // CheckCallback was less strict when it was accepted
 		return nil, errors.New("the stored URL does not parse") // no URL in the log: it may hold a secret
 	}
-	return &target{host: u.Hostname(), place: placeOf(u), head: "GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host + "\r\nUser-Agent: Intumwa-Webhooks/1\r\nAccept: */*\r\n\r\n"}, nil
+	return &target{host: u.Hostname(), place: placeOf(u), head: "GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host +
+		"\r\nUser-Agent: Intumwa-Webhooks/1\r\nAccept: */*\r\n\r\n"}, nil
 }
 
 // placeOf is where the connection for a URL goes.
@@ -331,6 +340,7 @@ func (w *Webhooks) callbacks(ctx context.Context, company sms.CompanyID, message
 	if err != nil {
 		return nil, nil // there is no such message
 	}
-	page, _, err := w.deliveryPage(ctx, sms.CompanyID(callbacksOf(int64(company))), Filter{}, first+idSpan, first, idSpan, 0)
+	page, _, err := w.deliveryPage(ctx, sms.CompanyID(callbacksOf(int64(company))), Filter{}, first+idSpan, first, idSpan,
+		0)
 	return page, err
 }

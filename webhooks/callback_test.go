@@ -94,7 +94,8 @@ func (c *calls) all() []string {
 
 func inTx(t *testing.T, w *Webhooks, do func(ctx context.Context, tx pgx.Tx) error) {
 	t.Helper()
-	if err := postgres.InTx(t.Context(), w.pool.(*pgxpool.Pool), func(tx pgx.Tx) error { return do(t.Context(), tx) }); err != nil {
+	if err := postgres.InTx(t.Context(), w.pool.(*pgxpool.Pool),
+		func(tx pgx.Tx) error { return do(t.Context(), tx) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -103,7 +104,8 @@ func expect(t *testing.T, w *Webhooks, message int64, mask int, url string) {
 	t.Helper()
 	inTx(t, w, func(ctx context.Context, tx pgx.Tx) error {
 		return Expect(ctx, tx, []Expected{{CompanyID: 7, MessageID: message, Number: "+25779123456",
-			Callback: Callback{URL: url, Mask: mask, Account: "INVéd", Service: "7", Billing: "x%d"}.For("+25779123456", "ACME", "01J")}})
+			Callback: Callback{URL: url, Mask: mask, Account: "INVéd", Service: "7", Billing: "x%d"}.For("+25779123456", "ACME",
+				"01J")}})
 	})
 }
 
@@ -113,8 +115,9 @@ func submitted(t *testing.T, w *Webhooks, messages ...int64) {
 }
 
 func final(message int64, name string, unsubmitted bool) Event {
-	return Event{CompanyID: 7, MessageID: message, Name: name, PhoneNumber: "+25779123456", Unsubmitted: unsubmitted, Callback: true,
-		At: time.Date(2026, 3, 1, 8, 2, 11, 0, time.UTC)}
+	return Event{CompanyID: 7, MessageID: message, Name: name, PhoneNumber: "+25779123456", Unsubmitted: unsubmitted,
+		Callback: true,
+		At:       time.Date(2026, 3, 1, 8, 2, 11, 0, time.UTC)}
 }
 
 // Which reports a mask asks for: the bits of dlr-mask in Kannel's user guide, table 7-17.
@@ -161,12 +164,14 @@ func TestCallbackMasks(t *testing.T) {
 		enqueueAll(t, w, []Event{each.final})
 		var left int
 		eventually(t, "the calls of mask "+each.want, func() bool { return len(c.all()) >= len(want) })
-		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_callbacks`).Scan(&left); err != nil || left != 0 {
+		if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_callbacks`).Scan(&left); err != nil ||
+			left != 0 {
 			t.Errorf("%d callbacks are left, %v", left, err)
 		}
 		eventually(t, "all delivered", func() bool {
 			found, err := w.callbacks(t.Context(), 7, message)
-			return err == nil && len(found) == len(want) && !slices.ContainsFunc(found, func(d Delivery) bool { return d.State != StateDelivered || d.MessageID != message })
+			return err == nil && len(found) == len(want) &&
+				!slices.ContainsFunc(found, func(d Delivery) bool { return d.State != StateDelivered || d.MessageID != message })
 		})
 		if got := c.all(); !slices.Equal(got, want) {
 			t.Errorf("mask %d, %+v: %q, want %q", each.mask, each.final, got, want)
@@ -198,12 +203,15 @@ func TestCallbackEscapes(t *testing.T) {
 		final Event
 		want  string
 	}{
-		1: {final(1, Sent, false), "GET /r?d=1" + begin + "&A=REPLY" + end + "&a=REPLY&b=REPLY&q=%2B25779123456&Q=ACME&x=%20%&C=UTF-8&c=0&m=-1&M=-1&O=00&o=INV%C3%A9d&n=7&B=x%25d&u=&e=100%25"},
-		2: {final(2, Failed, true), "GET /r?d=16" + begin + "&A=NACK" + end + "&a=NACK&b=NACK&q=%2B25779123456&Q=ACME&x=%20%&C=UTF-8&c=0&m=-1&M=-1&O=00&o=INV%C3%A9d&n=7&B=x%25d&u=&e=100%25"},
+		1: {final(1, Sent, false), "GET /r?d=1" + begin + "&A=REPLY" + end +
+			"&a=REPLY&b=REPLY&q=%2B25779123456&Q=ACME&x=%20%&C=UTF-8&c=0&m=-1&M=-1&O=00&o=INV%C3%A9d&n=7&B=x%25d&u=&e=100%25"},
+		2: {final(2, Failed, true), "GET /r?d=16" + begin + "&A=NACK" + end +
+			"&a=NACK&b=NACK&q=%2B25779123456&Q=ACME&x=%20%&C=UTF-8&c=0&m=-1&M=-1&O=00&o=INV%C3%A9d&n=7&B=x%25d&u=&e=100%25"},
 	} {
 		expect(t, w, message, 31, c.URL+all)
 		enqueueAll(t, w, []Event{each.final})
-		want := strings.NewReplacer("REPLY", "id%3Aab9+stat%3ADELIVRD+err%3A000", "NACK", "NACK%2FESME_RINVDSTADR").Replace(each.want)
+		want := strings.NewReplacer("REPLY", "id%3Aab9+stat%3ADELIVRD+err%3A000", "NACK", "NACK%2FESME_RINVDSTADR").Replace(
+			each.want)
 		eventually(t, want, func() bool { return slices.Contains(c.all(), want) })
 	}
 	for _, r := range c.requests() {
@@ -239,7 +247,8 @@ func TestCallbackRetries(t *testing.T) {
 		t.Errorf("%d calls, want 6", n)
 	}
 	var owners int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_endpoints WHERE given_up_at IS NOT NULL`).Scan(&owners); err != nil || owners != 0 {
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_endpoints WHERE given_up_at IS NOT NULL`).Scan(
+		&owners); err != nil || owners != 0 {
 		t.Errorf("%d owners would get a mail about an endpoint, %v", owners, err)
 	}
 }
@@ -291,7 +300,8 @@ func TestEraseCallbacks(t *testing.T) {
 		t.Errorf("pending %v", pending)
 	}
 	var number, callback string
-	if err := w.pool.QueryRow(t.Context(), `SELECT phone_number, callback FROM webhook_deliveries`).Scan(&number, &callback); err != nil || number != "erased" || callback != "8" {
+	if err := w.pool.QueryRow(t.Context(), `SELECT phone_number, callback FROM webhook_deliveries`).Scan(
+		&number, &callback); err != nil || number != "erased" || callback != "8" {
 		t.Errorf("left %q %q, %v", number, callback, err)
 	}
 }

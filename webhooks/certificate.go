@@ -35,7 +35,8 @@ func chainFault(sent []*x509.Certificate) string {
 	case selfIssued(last):
 		return "the certificate chain ends at an authority that is not a public one: " + quoted(last.Subject.String())
 	}
-	return "the certificate chain is incomplete: the server does not send the intermediate certificate of " + quoted(last.Issuer.String()) +
+	return "the certificate chain is incomplete: the server does not send the intermediate certificate of " +
+		quoted(last.Issuer.String()) +
 		" (browsers find it themselves; install the full chain)"
 }
 

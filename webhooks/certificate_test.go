@@ -33,7 +33,8 @@ func issue(t *testing.T, name string, authority bool, parent *issued) *issued {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: authority, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	if parent == nil {
 		parent = &issued{template, key}
@@ -62,13 +63,18 @@ func TestCertificateFaults(t *testing.T) {
 		chain []*issued
 		want  string
 	}{
-		"without the intermediate":  {[]*issued{leaf}, "chain is incomplete: the server does not send the intermediate certificate of CN=Intermediate R4 "},
-		"without the second of two": {[]*issued{leaf, second}, "chain is incomplete: the server does not send the intermediate certificate of CN=Intermediate R3 "},
-		"with an unrelated one":     {[]*issued{leaf, other}, "chain is incomplete: the server does not send the intermediate certificate of CN=Intermediate R4 "},
-		"without the root":          {[]*issued{leaf, second, first}, "chain is incomplete: the server does not send the intermediate certificate of CN=Root X1 "},
-		"in another order":          {[]*issued{leaf, root, first, second}, "ends at an authority that is not a public one: CN=Root X1"},
-		"signed by itself":          {[]*issued{alone}, "self-signed"},
-		"an endless name":           {[]*issued{long}, "…"},
+		"without the intermediate": {[]*issued{leaf}, "chain is incomplete: the server does not send the intermediate " +
+			"certificate of CN=Intermediate R4 "},
+		"without the second of two": {[]*issued{leaf, second},
+			"chain is incomplete: the server does not send the intermediate certificate of CN=Intermediate R3 "},
+		"with an unrelated one": {[]*issued{leaf, other},
+			"chain is incomplete: the server does not send the intermediate certificate of CN=Intermediate R4 "},
+		"without the root": {[]*issued{leaf, second, first},
+			"chain is incomplete: the server does not send the intermediate certificate of CN=Root X1 "},
+		"in another order": {[]*issued{leaf, root, first, second},
+			"ends at an authority that is not a public one: CN=Root X1"},
+		"signed by itself": {[]*issued{alone}, "self-signed"},
+		"an endless name":  {[]*issued{long}, "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +113,8 @@ func TestLogNamesTheFault(t *testing.T) {
 	inState(t, w, 1, StateFailed)
 	mu.Lock()
 	defer mu.Unlock()
-	if !strings.Contains(lines.String(), "event=webhook_call_failed") || !strings.Contains(lines.String(), `error="the certificate is self-signed`) {
+	if !strings.Contains(lines.String(), "event=webhook_call_failed") ||
+		!strings.Contains(lines.String(), `error="the certificate is self-signed`) {
 		t.Error(lines.String())
 	}
 }

@@ -44,16 +44,17 @@ func (c *core) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, er
 	var s storedEndpoint
 	j := job{beginBy: time.Now().Add(beginWithin)}
 	var at time.Time
-	err := postgres.Each(ctx, c.pool, "claiming due webhooks", append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.labels, &j.tries, &j.claim, &at, &j.callback), func() error {
-		of := all[s.company]
-		if of == nil {
-			of = &claimed{endpoint: s}
-			all[s.company] = of
-		}
-		j.company = s.company
-		of.jobs, of.last = append(of.jobs, j), position{at, j.id}
-		return nil
-	}, `
+	err := postgres.Each(ctx, c.pool, "claiming due webhooks",
+		append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.labels, &j.tries, &j.claim, &at, &j.callback), func() error {
+			of := all[s.company]
+			if of == nil {
+				of = &claimed{endpoint: s}
+				all[s.company] = of
+			}
+			j.company = s.company
+			of.jobs, of.last = append(of.jobs, j), position{at, j.id}
+			return nil
+		}, `
 		WITH wish AS MATERIALIZED (
 			SELECT * FROM unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::bigint[]) AS l(company_id, most, due, id)
 			WHERE pg_try_advisory_xact_lock(hashtextextended('webhook_undelivered', l.company_id))
@@ -61,7 +62,8 @@ func (c *core) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, er
 			SELECT `+storedColumns+`, u.*
 			FROM wish JOIN webhook_endpoints e ON e.company_id = wish.company_id AND e.active
 			CROSS JOIN LATERAL (
-				SELECT u.id, u.at, u.phone_number, u.data, u.labels, u.tries, u.due, u.callback, u.ctid AS place FROM webhook_undelivered u
+				SELECT u.id, u.at, u.phone_number, u.data, u.labels, u.tries, u.due, u.callback, u.ctid AS place
+					FROM webhook_undelivered u
 				WHERE u.company_id = wish.company_id AND u.due <= now() AND (u.due, u.id) > (wish.due, wish.id)
 					AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 				ORDER BY u.due, u.id LIMIT wish.most) u

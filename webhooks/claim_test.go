@@ -31,10 +31,13 @@ func TestLateCommit(t *testing.T) {
 	if _, err := late.Exec(t.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Enqueue(t.Context(), late, []Event{{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+	if err := w.Enqueue(t.Context(), late, []Event{
+		{CompanyID: 1, MessageID: 2, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := late.Exec(t.Context(), `UPDATE webhook_undelivered SET due = due - interval '1 hour' WHERE id = $1`, 2*idSpan); err != nil { // it began an hour ago
+	if _, err := late.Exec(t.Context(), `UPDATE webhook_undelivered SET due = due - interval '1 hour' WHERE id = $1`,
+		2*idSpan); err != nil {
+		// it began an hour ago
 		t.Fatal(err)
 	}
 	enqueue(t, w, 1, 3, 10)
@@ -78,7 +81,8 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 	}
 	standby("gone")
 	waitsIn := func(backend int32) (waits bool) { // 0: in any
-		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND $1 IN (pid, 0))`, backend).Scan(&waits)
+		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'
+			AND $1 IN (pid, 0))`, backend).Scan(&waits)
 		return err == nil && waits
 	}
 	waits := func() bool { return waitsIn(0) }
@@ -98,7 +102,8 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 				return do(ctx, tx)
 			})
 		}()
-		eventually(t, "a commit waits for its standby", func() bool { return abandoned.Load() != 0 && waitsIn(abandoned.Load()) })
+		eventually(t, "a commit waits for its standby",
+			func() bool { return abandoned.Load() != 0 && waitsIn(abandoned.Load()) })
 		cancel()
 		if err := <-done; err == nil {
 			t.Fatal("a commit did not wait for its standby")
@@ -107,7 +112,8 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		abandoned.Store(0)
 	}
 	givenUp(func(ctx context.Context, tx pgx.Tx) error {
-		if err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 100, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+		if err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 100, Name: Sent, PhoneNumber: "+25761234567",
+			At: time.Now()}}); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `SELECT 1`) // runs the queued batch, so the jobs arrive before the COMMIT
@@ -151,7 +157,8 @@ func TestCommitAfterTheEndOfRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Enqueue(t.Context(), tx, []Event{{CompanyID: 1, MessageID: 1, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+	if err := w.Enqueue(t.Context(), tx, []Event{
+		{CompanyID: 1, MessageID: 1, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
 		t.Fatal(err)
 	}
 	var calls int
@@ -166,7 +173,8 @@ func TestCommitAfterTheEndOfRun(t *testing.T) {
 	if err := w.pool.QueryRow(t.Context(), query).Scan(&calls); err != nil || calls != 0 {
 		t.Errorf("%d first calls, %v", calls, err)
 	}
-	if d := only(t, w, 1); d.State != StatePending || d.NextAt == nil || d.NextAt.After(postgres.Now()) || len(d.Attempts) != 0 {
+	if d := only(t, w, 1); d.State != StatePending || d.NextAt == nil || d.NextAt.After(postgres.Now()) ||
+		len(d.Attempts) != 0 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -234,7 +242,8 @@ func TestSleeperWritesNothing(t *testing.T) {
 	makeQuick(w)
 	enqueue(t, w, 1, 1, 1)
 	eventually(t, "a call in flight", func() bool { return calls.Load() == 1 })
-	if list, _, err := w.Deliveries(t.Context(), 1, Filter{State: StatePending}, 0, 10); err != nil || len(list) != 1 || list[0].NextAt == nil {
+	if list, _, err := w.Deliveries(t.Context(), 1, Filter{State: StatePending}, 0, 10); err != nil || len(list) != 1 ||
+		list[0].NextAt == nil {
 		t.Errorf("%+v, %v", list, err)
 	}
 	perform(t, w, `UPDATE webhook_first_calls SET ends = now()`)
@@ -281,7 +290,8 @@ func TestStoredOnce(t *testing.T) {
 	}
 	var results []outcome
 	for _, j := range taken[1].jobs {
-		results = append(results, outcome{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
+		results = append(results, outcome{job: j, state: delivered, ended: time.Now(),
+			attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
 	}
 	results[1].state, results[1].attempt.Result, results[1].delay = pending, result5xx, time.Hour
 	for range 3 {

@@ -132,7 +132,8 @@ func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*conne
 	}
 	ctx, stop := context.WithTimeout(ctx, tlsTimeout)
 	defer stop()
-	secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions})
+	secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12,
+		ClientSessionCache: c.sessions})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = socket.Close() // the handshake's error is returned
 		return nil, fmt.Errorf("%w: %w", errHandshake, err)

@@ -81,11 +81,13 @@ var hostiles = map[string]hostile{
 		say(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 		untilGone(c)
 	}, status: 101, result: resultOther},
-	"early hints dripping": {answer: drip("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), result: resultTimeout, hangs: true},
+	"early hints dripping": {answer: drip("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), result: resultTimeout,
+		hangs: true},
 	"early hints flooding": {answer: pour("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), result: resultOther},
 	"silence":              {answer: untilGone, result: resultTimeout, hangs: true},
-	"headers dripping":     {answer: func(c net.Conn) { say(c, ok); drip("X: y\r\n")(c) }, status: 200, result: result2xx, hangs: true},
-	"headers flooding":     {answer: func(c net.Conn) { say(c, ok); pour("X: y\r\n")(c) }, status: 200, result: result2xx},
+	"headers dripping": {answer: func(c net.Conn) { say(c, ok); drip("X: y\r\n")(c) }, status: 200, result: result2xx,
+		hangs: true},
+	"headers flooding": {answer: func(c net.Conn) { say(c, ok); pour("X: y\r\n")(c) }, status: 200, result: result2xx},
 	"200, body dripping": {answer: func(c net.Conn) { say(c, ok+"Content-Length: 60000\r\n\r\n"); drip("y")(c) },
 		status: 200, result: result2xx, hangs: true},
 	"500, endless body": {answer: func(c net.Conn) {
@@ -96,11 +98,15 @@ var hostiles = map[string]hostile{
 		say(c, "HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n")
 		pour("1;" + strings.Repeat("e", 1000) + "\r\ny\r\n")(c)
 	}, status: 500, result: result5xx},
-	"negative length":  {answer: func(c net.Conn) { say(c, ok+"Content-Length: -1\r\n\r\n"); untilGone(c) }, status: 200, result: result2xx},
-	"a frame of HTTP2": {answer: func(c net.Conn) { say(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00"); untilGone(c) }, result: resultTimeout, hangs: true},
-	"status 099":       {answer: func(c net.Conn) { say(c, "HTTP/1.1 099 What\r\nContent-Length: 0\r\n\r\n") }, status: 99, result: resultOther},
-	"status 999":       {answer: func(c net.Conn) { say(c, "HTTP/1.1 999 What\r\nContent-Length: 0\r\n\r\n") }, status: 999, result: resultOther},
-	"resets the line":  {answer: func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }, result: resultOther},
+	"negative length": {answer: func(c net.Conn) { say(c, ok+"Content-Length: -1\r\n\r\n"); untilGone(c) }, status: 200,
+		result: result2xx},
+	"a frame of HTTP2": {answer: func(c net.Conn) { say(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00"); untilGone(c) },
+		result: resultTimeout, hangs: true},
+	"status 099": {answer: func(c net.Conn) { say(c, "HTTP/1.1 099 What\r\nContent-Length: 0\r\n\r\n") }, status: 99,
+		result: resultOther},
+	"status 999": {answer: func(c net.Conn) { say(c, "HTTP/1.1 999 What\r\nContent-Length: 0\r\n\r\n") },
+		status: 999, result: resultOther},
+	"resets the line": {answer: func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }, result: resultOther},
 }
 
 // say writes and reports whether the other side is still connected.
@@ -155,7 +161,8 @@ func TestNoMoreIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.exchange(t.Context(), []byte("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), true); err != nil {
+		if _, err := conn.exchange(t.Context(), []byte("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"),
+			true); err != nil {
 			t.Error(err)
 		}
 		_ = conn.Close()

@@ -158,7 +158,8 @@ func TestMoreThanTheAnswerOverTLS(t *testing.T) {
 		if err != nil || a.status != 204 || !a.whole {
 			t.Fatalf("%+v, %v", a, err)
 		}
-		eventually(t, "the state with "+strconv.Quote(more)+" behind the response", func() bool { return conn.silent() == want })
+		eventually(t, "the state with "+strconv.Quote(more)+" behind the response",
+			func() bool { return conn.silent() == want })
 	}
 }
 

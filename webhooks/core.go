@@ -42,7 +42,8 @@ type Options struct {
 	// History returns a company's sms.sent and sms.failed of messages that are final, since a time, with ids above after
 	// and up to upTo: those among the first limit messages. last is the last message read; upTo if there are no more.
 	// nil: none.
-	History func(ctx context.Context, company, after, upTo int64, since time.Time, limit int) (events []Event, last int64, err error)
+	History func(ctx context.Context, company, after, upTo int64, since time.Time, limit int) (events []Event, last int64,
+		err error)
 
 	// Retention is how long deliveries and their attempts, and events, are kept; 30 days.
 	Retention time.Duration

@@ -11,7 +11,8 @@ import (
 // smaller batches of results, so the best of several rounds counts.
 func TestWALOfADelivery(t *testing.T) {
 	const n, batch, rounds = 1000, 20, 8
-	pool, err := postgres.Open(t.Context(), testenv.NewPostgresServer(t).URL(), postgres.Options{MaxConns: 8, BatchUpdates: true})
+	pool, err := postgres.Open(t.Context(), testenv.NewPostgresServer(t).URL(),
+		postgres.Options{MaxConns: 8, BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,8 @@ func TestWALOfADelivery(t *testing.T) {
 	wal := func() (records, octets float64) {
 		t.Helper()
 		pool.Reset() // a server process reports when it exits
-		if err := pool.QueryRow(t.Context(), `SELECT wal_records, wal_bytes FROM pg_stat_wal`).Scan(&records, &octets); err != nil {
+		if err := pool.QueryRow(t.Context(), `SELECT wal_records, wal_bytes FROM pg_stat_wal`).Scan(
+			&records, &octets); err != nil {
 			t.Fatal(err)
 		}
 		return records, octets

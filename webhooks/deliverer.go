@@ -53,7 +53,8 @@ func (d *deliverer) takes(companies []int64, taken []bool) {
 	left := map[int64]int{} // room after the deliveries so far
 	for i, company := range companies {
 		room, seen := left[company]
-		if e := d.workers[company]; !seen && e != nil && e.quick() && !e.queued && d.free > 0 && time.Now().After(e.pausedUntil) {
+		if e := d.workers[company]; !seen && e != nil && e.quick() && !e.queued && d.free > 0 &&
+			time.Now().After(e.pausedUntil) {
 			room = e.room()
 		}
 		taken[i] = room > 0
@@ -127,7 +128,8 @@ func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	}
 	var err error
 	if e.target, err = d.newTarget(at); err != nil {
-		d.log.Error("webhook endpoint cannot be used; its deliveries wait", "event", "endpoint_unusable", "company_id", e.company, "error", err)
+		d.log.Error("webhook endpoint cannot be used; its deliveries wait", "event", "endpoint_unusable", "company_id",
+			e.company, "error", err)
 		e.pausedUntil = time.Now().Add(brokenPause)
 	}
 	return err == nil
@@ -211,7 +213,8 @@ func (d *deliverer) aimCallback(j *job) bool {
 	}
 	var err error
 	if j.target, err = d.callbackTarget(d.calling, &j.storedEvent); err != nil {
-		d.log.Warn("what a callback reports cannot be read; trying again", "event", "callback_facts_unread", "company_id", companyOf(j.company), "error", err)
+		d.log.Warn("what a callback reports cannot be read; trying again", "event", "callback_facts_unread", "company_id",
+			companyOf(j.company), "error", err)
 	}
 	return err == nil
 }
@@ -221,7 +224,8 @@ func (d *deliverer) aimCallback(j *job) bool {
 func (d *deliverer) logAttempt(r outcome) {
 	host := r.target.host
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeats per endpoint
-		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", companyOf(r.company), "host", host,
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id",
+			companyOf(r.company), "host", host,
 			"result", r.attempt.Result, "error", r.attempt.Error)
 	}
 	if r.state != exhausted && !d.log.Enabled(d.calling, slog.LevelDebug) {
@@ -231,7 +235,8 @@ func (d *deliverer) logAttempt(r outcome) {
 	if r.data != "" {
 		about = "number"
 	}
-	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", companyOf(r.company), "webhook_event", eventName(r.id),
+	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", companyOf(r.company),
+		"webhook_event", eventName(r.id),
 		"host", host, "attempt", r.tries + 1, "result", r.attempt.Result}
 	if d.opts.Name != nil && r.data == "" {
 		if name := d.opts.Name(d.calling, messageOf(r.id)); name != "" {

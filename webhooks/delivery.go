@@ -36,7 +36,8 @@ const (
 )
 
 // deliveryColumns are the columns of d: webhook_deliveries, one of its partitions, or webhook_called.
-const deliveryColumns = `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.labels, ''), d.delivered,
+const deliveryColumns = `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.labels, ''),
+	d.delivered,
 	CASE WHEN isfinite(d.due) THEN d.due END, d.given_up_at, coalesce(d.attempts, '[]')`
 
 // pendingDelivery is true for a delivery d that is neither delivered nor given up.
@@ -50,7 +51,8 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var e storedEvent
 	var delivered bool
 	var due *time.Time
-	if err := row.Scan(&e.company, &e.id, &e.at, &e.number, &e.data, &e.labels, &delivered, &due, &d.FinishedAt, &d.Attempts); err != nil {
+	if err := row.Scan(&e.company, &e.id, &e.at, &e.number, &e.data, &e.labels, &delivered, &due, &d.FinishedAt,
+		&d.Attempts); err != nil {
 		return d, err
 	}
 	finished, attempts := d.FinishedAt, d.Attempts
@@ -77,7 +79,8 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 
 // deliveryOf is a delivery of an event, without its attempts.
 func deliveryOf(e *storedEvent) Delivery {
-	d := Delivery{ID: e.id, WebhookID: webhookID(e.id), CompanyID: companyOf(e.company), Event: eventName(e.id), CreatedAt: e.at, State: StateFetched}
+	d := Delivery{ID: e.id, WebhookID: webhookID(e.id), CompanyID: companyOf(e.company), Event: eventName(e.id),
+		CreatedAt: e.at, State: StateFetched}
 	switch d.Event {
 	case Sent, Failed, dlrSubmitted, dlrFinal:
 		d.MessageID = messageOf(e.id)

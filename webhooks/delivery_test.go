@@ -33,7 +33,8 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 	if n := enqueueAll(t, w, events); n != 2 {
 		t.Errorf("%d recorded, want 2", n)
 	}
-	if err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.Enqueue(ctx, tx, events) }); !postgres.Refused(err) {
+	if err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.Enqueue(ctx, tx, events) }); !postgres.Refused(
+		err) {
 		t.Errorf("recorded again: %v", err)
 	}
 	if n := enqueueAll(t, w, nil); n != 0 {
@@ -123,7 +124,8 @@ func TestScheduleAndIdenticalAttempts(t *testing.T) {
 			}
 		}
 		a := d.Attempts[i]
-		if a.Number != i+1 || a.Status != 500 || a.Result != result5xx || a.Excerpt != "no thanks" || a.Error != "" || a.At.IsZero() {
+		if a.Number != i+1 || a.Status != 500 || a.Result != result5xx || a.Excerpt != "no thanks" || a.Error != "" ||
+			a.At.IsZero() {
 			t.Errorf("attempt %d is kept as %+v", i+1, a)
 		}
 	}
@@ -202,7 +204,8 @@ func TestReferenceOnEveryAttempt(t *testing.T) {
 	pool := batchPool(t)
 	w := New(pool, quickly())
 	setEndpoint(t, w, 1, s.URL)
-	event := Event{CompanyID: 1, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: time.Now(), Reference: `facture "42"`, CostCenter: "IT"}
+	event := Event{CompanyID: 1, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: time.Now(),
+		Reference: `facture "42"`, CostCenter: "IT"}
 	enqueueAll(t, w, []Event{event})
 	stop := run(t, w)
 	until(2)

@@ -60,43 +60,47 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 			return Endpoint{}, err
 		}
 	}
-	return w.changeEndpoint(ctx, sms.CompanyID(companyID), "setting the webhook endpoint", func(tx pgx.Tx, e *Endpoint, err error) error {
-		switch {
-		case errors.Is(err, ErrNotFound):
-			*e = Endpoint{CompanyID: companyID, Active: true, Events: []string{}}
-		case err != nil && (s.Secret == "" || !unreadable(err)):
-			return err // a secret that cannot be decrypted may only be replaced
-		}
-		moved := false
-		if s.URL != "" || e.URL == "" {
-			if err := w.guard.checkURL(s.URL); err != nil {
-				return err
+	return w.changeEndpoint(ctx, sms.CompanyID(companyID), "setting the webhook endpoint",
+		func(tx pgx.Tx, e *Endpoint, err error) error {
+			switch {
+			case errors.Is(err, ErrNotFound):
+				*e = Endpoint{CompanyID: companyID, Active: true, Events: []string{}}
+			case err != nil && (s.Secret == "" || !unreadable(err)):
+				return err // a secret that cannot be decrypted may only be replaced
 			}
-			moved = e.URL != s.URL
-			e.URL = s.URL
-		}
-		if s.Secret != "" {
-			e.Secret, e.PreviousUntil = s.Secret, nil
-		} else if e.Secret == "" {
-			e.Secret, e.Made = newSecret(), true
-		}
-		if s.Active != nil {
-			e.Active = *s.Active
-		}
-		if s.Events != nil {
-			e.Events = events
-		}
-		return tx.QueryRow(ctx, `
+			moved := false
+			if s.URL != "" || e.URL == "" {
+				if err := w.guard.checkURL(s.URL); err != nil {
+					return err
+				}
+				moved = e.URL != s.URL
+				e.URL = s.URL
+			}
+			if s.Secret != "" {
+				e.Secret, e.PreviousUntil = s.Secret, nil
+			} else if e.Secret == "" {
+				e.Secret, e.Made = newSecret(), true
+			}
+			if s.Active != nil {
+				e.Active = *s.Active
+			}
+			if s.Events != nil {
+				e.Events = events
+			}
+			return tx.QueryRow(ctx, `
 			INSERT INTO webhook_endpoints AS e (company_id, url, secret, active, events)
 			VALUES ($1, $2, $3, $4, $7)
 			ON CONFLICT (company_id) DO UPDATE
-			SET url = excluded.url, secret = excluded.secret, active = excluded.active, events = excluded.events, updated_at = now(),
-				previous_secret = CASE WHEN NOT $5 THEN e.previous_secret END, previous_until = CASE WHEN NOT $5 THEN e.previous_until END,
+			SET url = excluded.url, secret = excluded.secret, active = excluded.active, events = excluded.events,
+			updated_at = now(),
+				previous_secret = CASE WHEN NOT $5 THEN e.previous_secret END, previous_until = CASE WHEN NOT $5
+				THEN e.previous_until END,
 				failing_since = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.failing_since END,
 				given_up_at = CASE WHEN NOT $6 AND e.active = excluded.active THEN e.given_up_at END
 			RETURNING updated_at, failing_since`,
-			companyID, e.URL, w.vault.Seal(companyID, e.Secret), e.Active, s.Secret != "", moved, e.Events).Scan(&e.UpdatedAt, &e.FailingSince)
-	})
+				companyID, e.URL, w.vault.Seal(companyID, e.Secret), e.Active, s.Secret != "", moved, e.Events).Scan(
+				&e.UpdatedAt, &e.FailingSince)
+		})
 }
 
 // RotationOverlap is how long the previous secret signs besides the new one.
@@ -114,11 +118,13 @@ func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (Endpoint,
 		case err != nil && !unreadable(err):
 			return err
 		case e.PreviousUntil != nil:
-			return newRefusal(BadRotation, "The signing secret was changed less than a day ago: both are valid until %s.", e.PreviousUntil.UTC().Format(timestampLayout))
+			return newRefusal(BadRotation, "The signing secret was changed less than a day ago: both are valid until %s.",
+				e.PreviousUntil.UTC().Format(timestampLayout))
 		}
 		e.Secret = newSecret()
 		return tx.QueryRow(ctx, `
-			UPDATE webhook_endpoints SET previous_secret = secret, previous_until = now() + $3::interval, secret = $2, updated_at = now()
+			UPDATE webhook_endpoints SET previous_secret = secret, previous_until = now() + $3::interval, secret = $2,
+				updated_at = now()
 			WHERE company_id = $1 RETURNING previous_until, updated_at`,
 			int64(company), w.vault.Seal(int64(company), e.Secret), RotationOverlap).Scan(&e.PreviousUntil, &e.UpdatedAt)
 	})
@@ -126,20 +132,22 @@ func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (Endpoint,
 
 // EndRotation ends a rotation early: the previous secret stops signing. Without a rotation it changes nothing.
 func (w *Webhooks) EndRotation(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
-	return w.changeEndpoint(ctx, company, "ending the rotation of the webhook secret", func(tx pgx.Tx, e *Endpoint, err error) error {
-		if err != nil && !unreadable(err) {
-			return err
-		}
-		e.PreviousUntil = nil
-		return tx.QueryRow(ctx, `
+	return w.changeEndpoint(ctx, company, "ending the rotation of the webhook secret",
+		func(tx pgx.Tx, e *Endpoint, err error) error {
+			if err != nil && !unreadable(err) {
+				return err
+			}
+			e.PreviousUntil = nil
+			return tx.QueryRow(ctx, `
 			UPDATE webhook_endpoints SET previous_secret = NULL, previous_until = NULL, updated_at = now()
 			WHERE company_id = $1 RETURNING updated_at`, int64(company)).Scan(&e.UpdatedAt)
-	})
+		})
 }
 
 // changeEndpoint locks a company's endpoint and calls change with the current endpoint and the error of reading it. It
 // returns the endpoint as changed.
-func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, doing string, change func(tx pgx.Tx, e *Endpoint, err error) error) (e Endpoint, err error) {
+func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, doing string,
+	change func(tx pgx.Tx, e *Endpoint, err error) error) (e Endpoint, err error) {
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		if err := lockEndpoint(ctx, tx, company); err != nil {
 			return err
@@ -186,7 +194,8 @@ func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]End
 		err = row.Scan(&e.CompanyID, &e.URL, &e.sealed, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.Events)
 		return e, err
 	}, `
-		SELECT company_id, url, secret, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END, failing_since, events
+		SELECT company_id, url, secret, active, updated_at, CASE WHEN previous_until > now()
+			THEN previous_until END, failing_since, events
 		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
 }
 

@@ -11,10 +11,11 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Enqueue records events in the transaction that makes their messages final, after it did. It does so for companies with an active
-// endpoint, and for events of Askable only if the endpoint requested them; and for companies that fetch events. The caller records each event once: in the
-// transaction of the only transition that causes it. One statement covers any number of events and runs no later than
-// the commit (postgres.Pipeline). After the commit of a [postgres.Tx] it wakes Run. rule api 6
+// Enqueue records events in the transaction that makes their messages final, after it did. It does so for companies
+// with an active endpoint, and for events of Askable only if the endpoint requested them; and for companies that fetch
+// events. The caller records each event once: in the transaction of the only transition that causes it. One statement
+// covers any number of events and runs no later than the commit (postgres.Pipeline). After the commit of a
+// [postgres.Tx] it wakes Run. rule api 6
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -51,7 +52,8 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		running.takes(c.companies, handed)
 	}
 	b := &pgx.Batch{}
-	b.Queue(enqueueEvents, c.companies, c.ids, c.at, c.numbers, c.labels, c.data, asked, handed, calls.id, calls.ends, Pullable()).Query(func(rows pgx.Rows) error {
+	b.Queue(enqueueEvents, c.companies, c.ids, c.at, c.numbers, c.labels, c.data, asked, handed, calls.id, calls.ends,
+		Pullable()).Query(func(rows pgx.Rows) error {
 		var s storedEndpoint
 		var places []int32
 		_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
@@ -76,25 +78,30 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 }
 
 // enqueueEvents writes the events that their endpoints get: those handed over into webhook_first_calls, the others into
-// rows of their own. It also writes those of companies that fetch events. It returns each endpoint with the places of its events in the arrays. ON CONFLICT DO NOTHING would
-// write a second WAL record for every row.
+// rows of their own. It also writes those of companies that fetch events. It returns each endpoint with the places of
+// its events in the arrays. ON CONFLICT DO NOTHING would write a second WAL record for every row.
 const enqueueEvents = `
 	WITH n AS MATERIALIZED (
-		SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS phone_number,
-			unnest($5::text[]) AS labels, unnest($6::text[]) AS data, unnest($7::text[]) AS asked, unnest($8::boolean[]) AS handed,
+		SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS at,
+			unnest($4::text[]) AS phone_number,
+			unnest($5::text[]) AS labels, unnest($6::text[]) AS data, unnest($7::text[]) AS asked,
+			unnest($8::boolean[]) AS handed,
 			generate_subscripts($2::bigint[], 1) AS place
 	), new AS MATERIALIZED (
-		SELECT n.* FROM n JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
+		SELECT n.* FROM n JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL
+			OR n.asked = ANY(e.events))
 	), waiting AS (
 		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, labels, data)
 		SELECT company_id, id, at, now(), phone_number, labels, data FROM new WHERE NOT handed
 	), calls AS (
 		INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, labels, data)
-		SELECT $9::uuid, $10::timestamptz, array_agg(company_id), array_agg(id), array_agg(at), array_agg(phone_number), array_agg(labels), array_agg(data)
+		SELECT $9::uuid, $10::timestamptz, array_agg(company_id), array_agg(id), array_agg(at), array_agg(phone_number),
+			array_agg(labels), array_agg(data)
 		FROM new WHERE handed HAVING count(*) > 0
 	), fetched AS (
 		INSERT INTO events (company_id, id, at, position, phone_number, labels, data)
-		SELECT n.company_id, n.id, n.at, -(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, n.phone_number, n.labels, n.data
+		SELECT n.company_id, n.id, n.at, -(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, n.phone_number, n.labels,
+			n.data
 		FROM n JOIN event_readers r ON r.company_id = n.company_id AND r.since IS NOT NULL
 			AND (n.asked IS NULL OR n.asked <> ALL($11::text[]) OR n.asked = ANY(r.events))
 	)

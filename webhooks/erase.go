@@ -22,13 +22,17 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 	for _, s := range subjects {
 		companies, ids = append(companies, s.CompanyID, s.CompanyID), append(ids, s.MessageID*idSpan, s.MessageID*idSpan+1)
 		own := callbacksOf(s.CompanyID)
-		companies, ids = append(companies, own, own), append(ids, s.MessageID*idSpan+firstCallback, s.MessageID*idSpan+firstCallback+1)
+		companies, ids = append(companies, own, own),
+			append(ids, s.MessageID*idSpan+firstCallback, s.MessageID*idSpan+firstCallback+1)
 	}
-	deliveries, err := postgres.All(ctx, tx, fmt.Sprintf("looking for the events of %d messages", len(subjects)), pgx.RowToStructByPos[named], `
+	deliveries, err := postgres.All(ctx, tx, fmt.Sprintf("looking for the events of %d messages", len(subjects)),
+		pgx.RowToStructByPos[named], `
 		SELECT d.company_id, d.id, `+stillNeeded+`
-		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
+		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id
+		AND d.id = u.id
 		UNION ALL
-		SELECT d.company_id, d.id, true FROM webhook_called d WHERE (d.company_id, d.id) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))
+		SELECT d.company_id, d.id, true FROM webhook_called d WHERE (d.company_id, d.id) IN (SELECT *
+			FROM unnest($1::bigint[], $2::bigint[]))
 		ORDER BY 1, 2`, companies, ids)
 	if err != nil {
 		return nil, err
@@ -57,7 +61,8 @@ type named struct {
 // the message text and the endpoints' responses. It covers the events of the subjects and all events with the number as
 // sender, even if the message itself is gone. Like Erase, it leaves messages with a pending event alone and returns
 // them. A later manual re-send lacks what was removed.
-func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []string, by string) (erased int64, pending []int64, err error) {
+func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []string, by string) (
+	erased int64, pending []int64, err error) {
 	companies, ids := make([]int64, len(subjects)), make([]int64, len(subjects))
 	for i, s := range subjects {
 		companies[i] = s.CompanyID
@@ -69,19 +74,20 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 	var e storedEvent
 	var waits bool
 	var found []named
-	err = postgres.Each(ctx, tx, "looking for the events of a number", []any{&e.company, &e.id, &e.number, &e.data, &waits}, func() error {
-		if waits {
-			pending = append(pending, messageOf(e.id))
-			return nil
-		}
-		if err := e.obscure(forms, by); err != nil {
-			return err
-		}
-		b.Queue(`UPDATE webhook_deliveries SET phone_number = $3, data = $4, attempts = `+withoutAnswers+`
+	err = postgres.Each(ctx, tx, "looking for the events of a number",
+		[]any{&e.company, &e.id, &e.number, &e.data, &waits}, func() error {
+			if waits {
+				pending = append(pending, messageOf(e.id))
+				return nil
+			}
+			if err := e.obscure(forms, by); err != nil {
+				return err
+			}
+			b.Queue(`UPDATE webhook_deliveries SET phone_number = $3, data = $4, attempts = `+withoutAnswers+`
 			WHERE company_id = $1 AND id = $2`, e.company, e.id, e.number, e.data)
-		found = append(found, named{Company: e.company, ID: e.id})
-		return nil
-	}, receivedOf, forms, companies, ids)
+			found = append(found, named{Company: e.company, ID: e.id})
+			return nil
+		}, receivedOf, forms, companies, ids)
 	if err == nil && len(found) > 0 {
 		err = tx.SendBatch(ctx, b).Close()
 	}
@@ -121,16 +127,19 @@ func (e *storedEvent) obscure(forms []string, by string) error {
 
 // ErasePurged is Erase for events about messages to a number that are already deleted: those with ids up to upTo. It
 // returns how many events it erased, and how many are still pending.
-func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64, err error) {
-	deliveries, err := postgres.All(ctx, tx, "looking for the events of messages that are deleted", pgx.RowToStructByPos[named],
+func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64,
+	err error) {
+	deliveries, err := postgres.All(ctx, tx, "looking for the events of messages that are deleted",
+		pgx.RowToStructByPos[named],
 		purgedOf, []string{number}, upTo)
 	if err != nil {
 		return 0, 0, err
 	}
-	fetched, err := postgres.All(ctx, tx, "looking for the events of messages that are deleted", func(row pgx.CollectableRow) (d named, err error) {
-		err = row.Scan(&d.Company, &d.ID)
-		return d, err
-	}, fetchedTo, []string{number}, upTo)
+	fetched, err := postgres.All(ctx, tx, "looking for the events of messages that are deleted",
+		func(row pgx.CollectableRow) (d named, err error) {
+			err = row.Scan(&d.Company, &d.ID)
+			return d, err
+		}, fetchedTo, []string{number}, upTo)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -160,9 +169,12 @@ func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]De
 // that moves to another partition while FOR UPDATE waits for it is not found there, nor is one in webhook_first_calls:
 // it was still pending.
 const (
-	receivedFrom = `SELECT r.company_id, r.id FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // uses an index of these alone
+	// uses an index of these alone
+	receivedFrom = `SELECT r.company_id, r.id FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[])
+		AND r.data IS NOT NULL`
 	// Company by company. It reads as many deliveries as outlive their messages ($2 is the last deleted message).
-	purgedTo = `SELECT p.company_id, p.id FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id AND p.id < ($2::bigint + 1) * 8
+	purgedTo = `SELECT p.company_id, p.id FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id
+		AND p.id < ($2::bigint + 1) * 8
 		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
 	eachOf      = ` n(company_id, id) LEFT JOIN LATERAL (SELECT * FROM webhook_deliveries w WHERE w.company_id = n.company_id AND w.id = n.id `
 	stillNeeded = `(d.id IS NULL OR ` + pendingDelivery + `)`
@@ -172,9 +184,11 @@ const (
 			WHERE EXISTS (SELECT FROM webhook_deliveries e WHERE e.company_id = u.company_id AND e.id = u.id)
 		UNION SELECT c.company_id, c.id FROM webhook_called c WHERE c.phone_number = ANY($1) AND c.data IS NOT NULL
 			OR (c.company_id, c.id) IN (SELECT * FROM unnest($2, $3)) ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d ON true`
-	purgedOf = `SELECT n.company_id, n.id, ` + stillNeeded + ` FROM (` + purgedTo + ` ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d ON true`
+	purgedOf = `SELECT n.company_id, n.id, ` + stillNeeded + ` FROM (` + purgedTo + ` ORDER BY 1, 2)` + eachOf +
+		`FOR UPDATE) d ON true`
 	namingOf = deliveryColumns + ` FROM (` + receivedFrom + ` UNION ` + purgedTo + `)` + eachOf + `OFFSET 0) d ON true
-		UNION ALL ` + deliveryColumns + ` FROM webhook_called d WHERE d.phone_number = ANY($1) AND d.data IS NOT NULL ORDER BY 3, 2`
+		UNION ALL ` + deliveryColumns + ` FROM webhook_called d WHERE d.phone_number = ANY($1) AND d.data IS NOT NULL
+			ORDER BY 3, 2`
 
 	// withoutAnswers are the attempts without the endpoint's responses.
 	withoutAnswers = `(SELECT json_agg(a::jsonb - 'excerpt') FROM json_array_elements(attempts) a)`
@@ -187,15 +201,18 @@ func obscure(ctx context.Context, tx pgx.Tx, deliveries []named, by string) erro
 		companies[i], ids[i] = d.Company, d.ID
 	}
 	if _, err := tx.Exec(ctx, `
-		UPDATE webhook_deliveries d SET phone_number = $3, labels = NULL, callback = split_part(callback, ' ', 1), attempts = `+withoutAnswers+`
-		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id`, companies, ids, by); err != nil {
+		UPDATE webhook_deliveries d SET phone_number = $3, labels = NULL, callback = split_part(callback, ' ', 1),
+			attempts = `+withoutAnswers+`
+		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id`,
+		companies, ids, by); err != nil {
 		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
 	}
 	if err := lockReaders(ctx, tx, companies); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, `UPDATE events d SET phone_number = $3, labels = NULL
-		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id AND d.data IS NULL`, companies, ids, by); err != nil {
+		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id
+		AND d.data IS NULL`, companies, ids, by); err != nil {
 		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
 	}
 	return nil

@@ -15,10 +15,14 @@ func TestEraseReadsLittle(t *testing.T) {
 	pool := batchPool(t)
 	const number = "+25779123412"
 	for _, fill := range []string{
-		`INSERT INTO webhook_endpoints (company_id, url, secret) SELECT c, 'https://x.example', '' FROM generate_series(1, 5) c`,
-		`INSERT INTO webhook_deliveries (company_id, id, at, phone_number) SELECT 1 + n % 5, n * 8, now(), '+2577' || lpad(n::text, 7, '0') FROM generate_series(1, 50000) n`,
-		`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) SELECT 1 + n % 5, n * 8 + 2, now(), '+2576' || lpad(n::text, 7, '0'), '{}' FROM generate_series(1, 5000) n`,
-		`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) VALUES (1, 480002, now(), '` + number + `', '{}')`,
+		`INSERT INTO webhook_endpoints (company_id, url, secret) SELECT c, 'https://x.example', ''
+			FROM generate_series(1, 5) c`,
+		`INSERT INTO webhook_deliveries (company_id, id, at, phone_number) SELECT 1 + n % 5, n * 8, now(),
+			'+2577' || lpad(n::text, 7, '0') FROM generate_series(1, 50000) n`,
+		`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) SELECT 1 + n % 5, n * 8 + 2, now(),
+			'+2576' || lpad(n::text, 7, '0'), '{}' FROM generate_series(1, 5000) n`,
+		`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) VALUES (1, 480002, now(), '` + number +
+			`', '{}')`,
 	} {
 		if _, err := pool.Exec(t.Context(), fill); err != nil {
 			t.Fatal(err)
@@ -73,12 +77,16 @@ func TestErasedAsItIsDelivered(t *testing.T) {
 		data  *string
 		erase func(tx pgx.Tx) (erased, pending int64, err error)
 	}{
-		"received": {1*idSpan + 2, new(`{"inbound_id":1,"from":"` + number + `","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`),
+		"received": {1*idSpan + 2, new(`{"inbound_id":1,"from":"` + number +
+			`","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`),
 			func(tx pgx.Tx) (int64, int64, error) {
-				erased, pending, err := EraseReceived(t.Context(), tx, []Subject{{CompanyID: 1, MessageID: 1}, {CompanyID: 1, MessageID: 2}}, forms, "erased")
+				erased, pending, err := EraseReceived(t.Context(), tx,
+					[]Subject{{CompanyID: 1, MessageID: 1}, {CompanyID: 1, MessageID: 2}}, forms, "erased")
 				return erased, int64(len(pending)), err
 			}},
-		"purged": {1 * idSpan, nil, func(tx pgx.Tx) (int64, int64, error) { return ErasePurged(t.Context(), tx, number, 100, "erased") }},
+		"purged": {1 * idSpan, nil, func(tx pgx.Tx) (int64, int64, error) {
+			return ErasePurged(t.Context(), tx, number, 100, "erased")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := New(batchPool(t), Options{AllowPrivate: true})
@@ -87,7 +95,8 @@ func TestErasedAsItIsDelivered(t *testing.T) {
 				VALUES (1, $1, now(), now(), now() + interval '30 seconds', $2, $3)`, try.id, number, try.data)
 			var erased, pending int64
 			err := behind(t, w, func(tx pgx.Tx) error {
-				r := outcome{job: job{storedEvent: storedEvent{company: 1, id: try.id}}, state: delivered, attempt: Attempt{Result: result2xx}}
+				r := outcome{job: job{storedEvent: storedEvent{company: 1, id: try.id}}, state: delivered,
+					attempt: Attempt{Result: result2xx}}
 				if err := tx.QueryRow(t.Context(), `SELECT claimed_until FROM webhook_undelivered`).Scan(&r.claim); err != nil {
 					return err
 				}

@@ -25,7 +25,8 @@ const (
 
 	BatchFinished = "batch.finished" // all messages of a batch are final
 
-	VerificationFinished = "verification.finished" // a verification was approved or cancelled, or its time or its checks are over
+	// a verification was approved or cancelled, or its time or its checks are over
+	VerificationFinished = "verification.finished"
 )
 
 // Askable lists the events that an endpoint may request.
@@ -35,7 +36,8 @@ func Askable() []string { return []string{Received, LowBalance, BatchFinished, V
 func Pullable() []string { return []string{BatchFinished, VerificationFinished} }
 
 // eventNames are all events, by their number within a delivery's id.
-var eventNames = [...]string{Sent, Failed, Received, LowBalance, dlrSubmitted, dlrFinal, BatchFinished, VerificationFinished}
+var eventNames = [...]string{Sent, Failed, Received, LowBalance, dlrSubmitted, dlrFinal, BatchFinished,
+	VerificationFinished}
 
 // firstCallback is the number of the first of a callback's two events.
 const firstCallback = 4
@@ -51,7 +53,8 @@ func checkEvents(asked, known []string) ([]string, error) {
 	for _, name := range asked {
 		switch {
 		case name == Sent || name == Failed:
-			return nil, sms.Refusal{Reason: AlwaysEvent, Text: "Every endpoint gets " + Sent + " and " + Failed + "; ask for the others only."}
+			return nil, sms.Refusal{Reason: AlwaysEvent, Text: "Every endpoint gets " + Sent + " and " + Failed +
+				"; ask for the others only."}
 		case !slices.Contains(known, name):
 			return nil, sms.Refusal{Reason: BadEvent, Text: "There is no such event."}
 		}
@@ -70,9 +73,10 @@ type Event struct {
 	At          time.Time
 	Reference   string // the customer's client_reference; "": none, and the body omits the field
 	CostCenter  string // the customer's cost_center; likewise
-	Data        any    // data of the body, for a requested event: ReceivedData, LowBalanceData, BatchFinishedData or VerificationFinishedData
-	Unsubmitted bool   // of Failed: no carrier accepted any of it
-	Callback    bool   // of Sent and Failed: the sender may have asked for reports (Expect)
+	// data of the body, for a requested event: ReceivedData, LowBalanceData, BatchFinishedData or VerificationFinishedData
+	Data        any
+	Unsubmitted bool // of Failed: no carrier accepted any of it
+	Callback    bool // of Sent and Failed: the sender may have asked for reports (Expect)
 }
 
 // storedEvent is an event as its row has it. None of its columns ever changes.
@@ -160,7 +164,8 @@ func (t Time) MarshalJSON() ([]byte, error) { return t.append(nil), nil }
 func (t Time) append(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+timestampLayout+`"`) }
 
 // appendBody appends the body of rule api 6: exactly these fields for a message, plus the customer's own names of
-// the message. Every attempt rebuilds the body and must send the same bytes, so the result for an event must never change.
+// the message. Every attempt rebuilds the body and must send the same bytes, so the result for an event must never
+// change.
 func appendBody(b []byte, e *storedEvent) []byte {
 	event := eventName(e.id)
 	b = append(append(append(b, `{"event":"`...), event...), `","timestamp":`...)

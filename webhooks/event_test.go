@@ -25,8 +25,10 @@ func TestBodyIsExactlyTheContracts(t *testing.T) {
 		event Event
 		want  string
 	}{
-		{sent, `{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null}}`},
-		{failed, `{"event":"sms.failed","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":43,"phone_number":"+25761234568","status":"sms.failed","sent_at":null,"failed_at":"2026-03-01T08:00:00+00:00"}}`},
+		{sent,
+			`{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null}}`},
+		{failed,
+			`{"event":"sms.failed","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":43,"phone_number":"+25761234568","status":"sms.failed","sent_at":null,"failed_at":"2026-03-01T08:00:00+00:00"}}`},
 	} {
 		if got := string(bodyOf(t, test.event)); got != test.want {
 			t.Errorf("body\n got %s\nwant %s", got, test.want)
@@ -73,7 +75,8 @@ func TestBodyWithCostCenter(t *testing.T) {
 	e := Event{MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
 	plain := strings.TrimSuffix(string(bodyOf(t, e)), "}}")
 	for _, c := range []struct{ reference, center, end string }{
-		{"", "", `}}`}, {"", `I"T é`, `,"cost_center":"I\"T é"}}`}, {"7", "IT", `,"client_reference":"7","cost_center":"IT"}}`},
+		{"", "", `}}`}, {"", `I"T é`, `,"cost_center":"I\"T é"}}`},
+		{"7", "IT", `,"client_reference":"7","cost_center":"IT"}}`},
 	} {
 		e.Reference, e.CostCenter = c.reference, c.center
 		if got, want := string(bodyOf(t, e)), plain+c.end; got != want {
@@ -88,7 +91,8 @@ func TestBodyWithReference(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	for reference, text := range map[string]string{"order 42": `"order 42"`, `a"\é<&`: `"a\"\\é<&"`} {
 		sent := Event{MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: at, Reference: reference}
-		want := `{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null,"client_reference":` + text + `}}`
+		want :=
+			`{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null,"client_reference":` + text + `}}`
 		if got := string(bodyOf(t, sent)); got != want {
 			t.Errorf("body\n got %s\nwant %s", got, want)
 		}

@@ -63,18 +63,21 @@ func (d *deliverer) noteHealth(ctx context.Context, batch []outcome) error {
 	var urls []string
 	var works, gaveUp []bool
 	for e, h := range by {
-		companies, urls, works, gaveUp = append(companies, e.company), append(urls, e.url), append(works, h.works), append(gaveUp, h.gaveUp)
+		companies, urls, works, gaveUp = append(companies, e.company), append(urls, e.url), append(works, h.works),
+			append(gaveUp, h.gaveUp)
 	}
 	_, err := d.pool.Exec(ctx, `
 		WITH r AS (
 			SELECT r.* FROM unnest($1::bigint[], $2::text[], $3::boolean[], $4::boolean[]) AS r(company_id, url, works, gave_up)
 			JOIN webhook_endpoints e ON e.company_id = r.company_id AND e.url = r.url
-			WHERE r.works AND e.failing_since IS NOT NULL OR NOT r.works AND (e.failing_since IS NULL OR r.gave_up AND e.given_up_at IS NULL)
+			WHERE r.works AND e.failing_since IS NOT NULL OR NOT r.works AND (e.failing_since IS NULL OR r.gave_up
+			AND e.given_up_at IS NULL)
 			ORDER BY r.company_id FOR UPDATE OF e
 		)
 		UPDATE webhook_endpoints e SET
 			failing_since = CASE WHEN NOT r.works THEN coalesce(e.failing_since, now()) END,
-			given_up_at = CASE WHEN NOT r.works AND r.gave_up THEN coalesce(e.given_up_at, now()) WHEN NOT r.works THEN e.given_up_at END
+			given_up_at = CASE WHEN NOT r.works AND r.gave_up THEN coalesce(e.given_up_at, now()) WHEN NOT r.works
+			THEN e.given_up_at END
 		FROM r WHERE e.company_id = r.company_id`, companies, urls, works, gaveUp)
 	if err != nil {
 		return fmt.Errorf("noting how %d endpoints are: %w", len(companies), err)

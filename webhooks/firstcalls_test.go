@@ -16,14 +16,16 @@ func recordFirstCalls(t *testing.T, w *Webhooks, id byte, number string) *firstC
 	calls := &firstCalls{id: callsID{id}, ends: time.Now().Add(time.Hour)}
 	for i, e := range []storedEvent{
 		{id: 8, labels: `,"client_reference":"order 1"`},
-		{id: 18, data: `{"inbound_id":2,"from":"` + number + `","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`},
+		{id: 18, data: `{"inbound_id":2,"from":"` + number +
+			`","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`},
 		{id: 24},
 	} {
 		e.company, e.at, e.number = 1, time.Now(), number
 		calls.outcomes = append(calls.outcomes, outcome{job: job{storedEvent: e, calls: calls, place: i}})
 	}
 	perform(t, w, `INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, labels, data)
-		SELECT $1, $2, '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($3::text, '{3}'), ARRAY[',"client_reference":"order 1"', NULL, NULL], ARRAY[NULL, $4, NULL]`,
+		SELECT $1, $2, '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($3::text, '{3}'),
+			ARRAY[',"client_reference":"order 1"', NULL, NULL], ARRAY[NULL, $4, NULL]`,
 		calls.id, calls.ends, number, calls.outcomes[1].data)
 	return calls
 }
@@ -36,14 +38,15 @@ func arePending(t *testing.T, w *Webhooks, want ...int64) {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	for i, d := range page {
-		if again, err := w.Resend(t.Context(), 1, d.ID); d.ID != want[i] || err != nil || again.State != StatePending || again.Body != d.Body {
+		if again, err := w.Resend(t.Context(), 1, d.ID); d.ID != want[i] || err != nil || again.State != StatePending ||
+			again.Body != d.Body {
 			t.Errorf("%+v, %+v, %v", d, again, err)
 		}
 	}
 }
 
-// TestFirstCalls: a delivery in webhook_first_calls is pending for every reader: it is listed, found, not erased, and not
-// called twice by a re-send.
+// TestFirstCalls: a delivery in webhook_first_calls is pending for every reader: it is listed, found, not erased, and
+// not called twice by a re-send.
 func TestFirstCalls(t *testing.T) {
 	const number = "+25761234567"
 	w := New(batchPool(t), quickly())
@@ -65,8 +68,8 @@ func TestFirstCalls(t *testing.T) {
 	}
 }
 
-// TestFirstCallsEndOnce: who deletes the row of first calls decides about its deliveries: the process that made the calls,
-// or another one after their end. A repetition, or the other one's late results, change nothing.
+// TestFirstCallsEndOnce: who deletes the row of first calls decides about its deliveries: the process that made the
+// calls, or another one after their end. A repetition, or the other one's late results, change nothing.
 func TestFirstCallsEndOnce(t *testing.T) {
 	w := New(batchPool(t), quickly())
 	d := newDeliverer(t.Context(), w.core)
@@ -129,7 +132,8 @@ func TestSlowFirstCall(t *testing.T) {
 	arePending(t, w, 24, 18, 8)
 	inState(t, w, 1, StateDelivered)
 	arePending(t, w, 24, 18)
-	if taken, err := d.claim(t.Context(), []wish{{worker: newWorker(1), most: 10}}); err != nil || len(taken[1].jobs) != 1 || taken[1].jobs[0].id != 18 {
+	if taken, err := d.claim(t.Context(), []wish{{worker: newWorker(1), most: 10}}); err != nil ||
+		len(taken[1].jobs) != 1 || taken[1].jobs[0].id != 18 {
 		t.Errorf("%+v, %v: a delivery that is being called was claimed", taken, err)
 	}
 	late.target, late.state, late.ended, late.attempt.Result = &target{}, delivered, time.Now(), result2xx
@@ -141,8 +145,8 @@ func TestSlowFirstCall(t *testing.T) {
 	}
 }
 
-// TestSlowFirstCallHoldsNothingUp is the same by whole calls: one endpoint does not answer, and the other one's failure is
-// tried again meanwhile.
+// TestSlowFirstCallHoldsNothingUp is the same by whole calls: one endpoint does not answer, and the other one's failure
+// is tried again meanwhile.
 func TestSlowFirstCallHoldsNothingUp(t *testing.T) {
 	release := make(chan struct{})
 	slow := newSink(t, func(rw http.ResponseWriter, _ *http.Request) { <-release; rw.WriteHeader(204) })
@@ -172,7 +176,8 @@ func TestSlowFirstCallHoldsNothingUp(t *testing.T) {
 func TestFirstCallsOfAnUnusableEndpoint(t *testing.T) {
 	d := newDeliverer(t.Context(), New(batchPool(t), quickly()).core)
 	d.workers[1] = newWorker(1)
-	c := &claimed{endpoint: storedEndpoint{company: 1, url: "http://127.0.0.1:1/", secret: "aes256gcm:unreadable"}, jobs: []job{{storedEvent: storedEvent{company: 1, id: 8}}}}
+	c := &claimed{endpoint: storedEndpoint{company: 1, url: "http://127.0.0.1:1/", secret: "aes256gcm:unreadable"},
+		jobs: []job{{storedEvent: storedEvent{company: 1, id: 8}}}}
 	d.hand(&firstCalls{}, []*claimed{c})
 	if len(d.workers[1].waiting) != 0 {
 		t.Errorf("%+v", d.workers[1].waiting)

@@ -24,7 +24,8 @@ const patience = time.Minute
 // batchPool is a pool with the options that Run needs.
 func batchPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(context.Background(), testenv.Database(t), postgres.Options{MaxConns: 8, BatchUpdates: true})
+	pool, err := postgres.Open(context.Background(), testenv.Database(t),
+		postgres.Options{MaxConns: 8, BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +39,10 @@ func quickly() Options {
 	return Options{
 		AllowPrivate: true,
 		Timeout:      patience,
-		RetryDelays:  []time.Duration{20 * time.Millisecond, 30 * time.Millisecond, 40 * time.Millisecond, 50 * time.Millisecond, 60 * time.Millisecond},
-		Idle:         20 * time.Millisecond,
-		Drain:        2 * time.Second,
+		RetryDelays: []time.Duration{20 * time.Millisecond, 30 * time.Millisecond, 40 * time.Millisecond,
+			50 * time.Millisecond, 60 * time.Millisecond},
+		Idle:  20 * time.Millisecond,
+		Drain: 2 * time.Second,
 	}
 }
 
@@ -111,7 +113,8 @@ func only(t testing.TB, w *Webhooks, message int64) Delivery {
 	t.Helper()
 	ctx := context.Background()
 	var company int64
-	if err := w.pool.QueryRow(ctx, `SELECT company_id FROM webhook_deliveries WHERE id / 8 = $1 UNION ALL SELECT company_id FROM webhook_called WHERE id / 8 = $1`, message).Scan(&company); err != nil {
+	if err := w.pool.QueryRow(ctx, `SELECT company_id FROM webhook_deliveries WHERE id / 8 = $1 UNION ALL SELECT company_id
+		FROM webhook_called WHERE id / 8 = $1`, message).Scan(&company); err != nil {
 		t.Fatal(err)
 	}
 	found, _, err := w.Deliveries(ctx, sms.CompanyID(company), Filter{MessageID: message}, 0, 2)

@@ -20,8 +20,8 @@ type job struct {
 	target  *target     // the endpoint at the time of the claim
 }
 
-// outcome is a finished attempt that is not stored yet. Without an attempt the delivery is released: pending, and due at
-// once.
+// outcome is a finished attempt that is not stored yet. Without an attempt the delivery is released: pending, and due
+// at once.
 type outcome struct {
 	job
 	state   deliveryState
@@ -70,8 +70,8 @@ const (
 type schedule []time.Duration
 
 // after returns a delivery's state after attempt number tries (from 1) of its round, and the delay before the next
-// attempt. A receiver's Retry-After may lengthen it, at most to the delay after it: the schedule has no longer gaps than
-// the contract's.
+// attempt. A receiver's Retry-After may lengthen it, at most to the delay after it: the schedule has no longer gaps
+// than the contract's.
 func (s schedule) after(tries int, success bool, retryAfter time.Duration) (deliveryState, time.Duration) {
 	switch {
 	case success:

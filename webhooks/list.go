@@ -28,7 +28,8 @@ const maxScanned = 20_000
 // Deliveries returns up to limit of a company's deliveries with ids below before (0: from the newest), latest messages
 // first, and the before of the next page: 0 after the last one. When few deliveries match the filter, a page may have
 // fewer than limit, even none, and still have a next page.
-func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Delivery, next int64, err error) {
+func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (
+	page []Delivery, next int64, err error) {
 	if !company.Valid() || limit < 1 {
 		return nil, 0, nil
 	}
@@ -63,12 +64,14 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 }
 
 // deliveryPage lists the filter's deliveries with ids from last up to below before. When it lists all of them, the next
-// page is the one before rest. Stored deliveries and first calls are read separately: in one view of both, PostgreSQL would read all of
-// a company's.
-func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, rest int64) (page []Delivery, next int64, err error) {
+// page is the one before rest. Stored deliveries and first calls are read separately: in one view of both, PostgreSQL
+// would read all of a company's.
+func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int,
+	rest int64) (page []Delivery, next int64, err error) {
 	condition, args := f.condition([]any{int64(company), before, last, limit + 1})
 	condition = ` d WHERE d.company_id = $1 AND d.id < $2 AND d.id >= $3` + condition + ` ORDER BY d.id DESC LIMIT $4)`
-	query := `(` + deliveryColumns + ` FROM webhook_deliveries` + condition + ` UNION ALL (` + deliveryColumns + ` FROM webhook_called` + condition + ` ORDER BY 2 DESC LIMIT $4`
+	query := `(` + deliveryColumns + ` FROM webhook_deliveries` + condition + ` UNION ALL (` + deliveryColumns +
+		` FROM webhook_called` + condition + ` ORDER BY 2 DESC LIMIT $4`
 	if f.State == StateFailed {
 		query = `(` + deliveryColumns + ` FROM webhook_undelivered` + condition
 	}
@@ -100,7 +103,8 @@ func (f Filter) condition(args []any) (condition string, all []any) {
 		c.WriteString(` AND d.data IS NULL`)
 	}
 	if f.Event != "" {
-		fmt.Fprintf(&c, " AND d.id %% %d = %d", idSpan, slices.Index(eventNames[:], f.Event)) // -1 for an unknown event: matches nothing
+		// -1 for an unknown event: matches nothing
+		fmt.Fprintf(&c, " AND d.id %% %d = %d", idSpan, slices.Index(eventNames[:], f.Event))
 	}
 	if !f.Since.IsZero() {
 		args = append(args, f.Since)

@@ -83,7 +83,8 @@ func TestNamesThatLie(t *testing.T) {
 	_, port, _ := strings.Cut(strings.TrimPrefix(inside, "http://"), ":")
 	opts := quickly()
 	opts.AllowPrivate = false
-	for _, lie := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.1", "169.254.169.254", "fd00::1", "64:ff9b::7f00:1", "0.0.0.0", "::"} {
+	for _, lie := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.1", "169.254.169.254", "fd00::1",
+		"64:ff9b::7f00:1", "0.0.0.0", "::"} {
 		address := netip.MustParseAddr(lie)
 		opts.resolver = names(t, func(v6 bool) []netip.Addr {
 			if v6 == address.Is6() {
@@ -94,7 +95,8 @@ func TestNamesThatLie(t *testing.T) {
 		if err := newGuard(false).checkURL("https://rebinds.example/"); err != nil {
 			t.Fatalf("the name itself is refused: %v", err)
 		}
-		for _, url := range []string{"https://rebinds.example/", "https://rebinds.example:" + port + "/", "http://rebinds.example:" + port + "/"} {
+		for _, url := range []string{"https://rebinds.example/", "https://rebinds.example:" + port + "/",
+			"http://rebinds.example:" + port + "/"} {
 			a := attempt(t, opts, url)
 			if a.Result != resultBlocked || strings.Contains(a.Error, lie) {
 				t.Errorf("%s at %s: %+v", url, lie, a)

@@ -27,7 +27,8 @@ func errOf[T any](_ T, err error) error { return err }
 func giveUp(t testing.TB, w *Webhooks, company, from int64, n int) {
 	t.Helper()
 	enqueue(t, w, company, from, n)
-	perform(t, w, `UPDATE webhook_undelivered SET due = 'infinity', tries = 6, given_up_at = now() WHERE id >= $1 AND id < $2`, from*idSpan, (from+int64(n))*idSpan)
+	perform(t, w, `UPDATE webhook_undelivered SET due = 'infinity', tries = 6, given_up_at = now() WHERE id >= $1
+		AND id < $2`, from*idSpan, (from+int64(n))*idSpan)
 }
 
 // TestRecovery: deliveries given up since a time are sent again, one after another. Other
@@ -51,13 +52,16 @@ func TestRecovery(t *testing.T) {
 		t.Errorf("again: %d, %v", n, err)
 	}
 	var spread time.Duration
-	if err := w.pool.QueryRow(t.Context(), `SELECT max(due) - min(due) FROM webhook_undelivered WHERE due < 'infinity'`).Scan(&spread); err != nil || spread < 1199*recoverPace {
+	if err := w.pool.QueryRow(
+		t.Context(), `SELECT max(due) - min(due) FROM webhook_undelivered WHERE due < 'infinity'`).Scan(
+		&spread); err != nil || spread < 1199*recoverPace {
 		t.Errorf("all are due within %s, %v", spread, err)
 	}
 	run(t, w)
 	eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == 1200 })
 	for company := range sms.CompanyID(2) {
-		if left, _, err := w.Deliveries(t.Context(), 1+company, Filter{State: StateFailed}, 0, 2000); err != nil || len(left) != 10 {
+		if left, _, err := w.Deliveries(t.Context(), 1+company, Filter{State: StateFailed}, 0, 2000); err != nil ||
+			len(left) != 10 {
 			t.Errorf("company %d has %d left, %v", 1+company, len(left), err)
 		}
 	}
@@ -125,7 +129,8 @@ func TestFailing(t *testing.T) {
 // givenUp reports whether company 1's endpoint is recorded as failing for good.
 func givenUp(t testing.TB, w *Webhooks) (is bool) {
 	t.Helper()
-	if err := w.pool.QueryRow(context.Background(), `SELECT given_up_at IS NOT NULL FROM webhook_endpoints WHERE company_id = 1`).Scan(&is); err != nil {
+	if err := w.pool.QueryRow(context.Background(), `SELECT given_up_at IS NOT NULL FROM webhook_endpoints
+		WHERE company_id = 1`).Scan(&is); err != nil {
 		t.Fatal(err)
 	}
 	return is
@@ -142,7 +147,8 @@ func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 		t.Helper()
 		var batch []outcome
 		for _, s := range states {
-			batch = append(batch, outcome{job: job{storedEvent: storedEvent{company: 1, id: 8}, target: &target{stored: storedEndpoint{url: url}}}, state: s, attempt: Attempt{Result: result2xx}})
+			batch = append(batch, outcome{job: job{storedEvent: storedEvent{company: 1, id: 8},
+				target: &target{stored: storedEndpoint{url: url}}}, state: s, attempt: Attempt{Result: result2xx}})
 		}
 		if err := d.noteHealth(t.Context(), batch); err != nil {
 			t.Fatal(err)
@@ -176,7 +182,8 @@ func TestAttemptsAreBounded(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
 	giveUp(t, w, 1, 1, 1)
-	perform(t, w, `UPDATE webhook_deliveries SET attempts = (SELECT json_agg(json_build_object('at', now(), 'ms', n, 'status', 500, 'result', '5xx'))
+	perform(t, w, `UPDATE webhook_deliveries SET attempts = (SELECT json_agg(json_build_object('at', now(), 'ms', n,
+		'status', 500, 'result', '5xx'))
 		FROM generate_series(1, 100) n)`)
 	d, err := w.Resend(t.Context(), 1, idSpan)
 	if err != nil || len(d.Attempts) != 60 || d.Attempts[0].DurationMS != 41 || d.Attempts[59].DurationMS != 100 {
@@ -228,7 +235,8 @@ func TestListsHaveTheirPool(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for _, f := range []Filter{{}, {State: StateFailed}, {State: StateDelivered}, {Event: Sent, State: StatePending}, {MessageID: 1}} {
+	for _, f := range []Filter{{}, {State: StateFailed}, {State: StateDelivered}, {Event: Sent, State: StatePending},
+		{MessageID: 1}} {
 		if err := errOf2(w.Deliveries(ctx, 1, f, 0, 10)); err != nil {
 			t.Errorf("%+v: %v", f, err)
 		}

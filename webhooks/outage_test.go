@@ -30,7 +30,8 @@ func TestPostgresCrashes(t *testing.T) {
 	last, since := 0, time.Now()
 	eventually(t, "all stored", func() bool {
 		var stored int
-		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_delivered`).Scan(&stored); err != nil || stored != last {
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_delivered`).Scan(&stored); err != nil ||
+			stored != last {
 			last, since = stored, time.Now()
 		}
 		if time.Since(since) > maxRecordPause+3*time.Second { // claims whose COMMIT got no reply are left

@@ -21,8 +21,8 @@ const (
 	pullSteps  = 100             // of a request that found nothing to return yet
 
 	// Most looks for events without a position read those recorded within freshFor. Every lookThroughEvery one reads all:
-	// a transaction may commit late. Deleted index entries stay while a snapshot is open, such as a backup's, and each look
-	// has to pass those in its range.
+	// a transaction may commit late. Deleted index entries stay while a snapshot is open, such as a backup's, and each
+	// look has to pass those in its range.
 	freshFor         = 10 * time.Second
 	lookThroughEvery = 5 * time.Second
 )
@@ -51,7 +51,8 @@ func (e *PlaceExpired) Error() string { return "events after this place are gone
 // Positions are given to committed events only, one transaction of a company after the other, so no event ever appears
 // before a place that was returned. An event is returned after a commit that wrote something (postgres.ConfirmWith).
 // Without events Pull writes nothing, except the time of the call at most every five minutes.
-func (w *Webhooks) Pull(ctx context.Context, company sms.CompanyID, after Place, limit int) (page []Pulled, next Place, err error) {
+func (w *Webhooks) Pull(ctx context.Context, company sms.CompanyID, after Place, limit int) (page []Pulled, next Place,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, pullWithin)
 	defer cancel()
 	for n := 0; ; n++ {
@@ -126,7 +127,8 @@ func (c *core) hosted(ctx context.Context, err error) bool {
 func (w *Webhooks) reader(ctx context.Context, company sms.CompanyID) (r reader, err error) {
 	r.since = w.waiters.since(int64(company))
 	err = w.lookups.QueryRow(ctx, `
-		SELECT since IS NOT NULL, ready, (home, timeline) <> (`+w.origin()+`), history, history_to, last, purged, pulled_at < now() - $3::interval,
+		SELECT since IS NOT NULL, ready, (home, timeline) <> (`+w.origin()+
+		`), history, history_to, last, purged, pulled_at < now() - $3::interval,
 			EXISTS (SELECT FROM events e WHERE e.company_id = r.company_id AND e.position < $2),
 			coalesce((SELECT position FROM events e WHERE e.company_id = r.company_id AND position > 0 ORDER BY position DESC LIMIT 1), 0)
 		FROM event_readers r WHERE company_id = $1`, int64(company), r.since, pullNoted).
@@ -146,7 +148,8 @@ func (w *Webhooks) reader(ctx context.Context, company sms.CompanyID) (r reader,
 
 // step gives positions to events that have none, and reads a page, in one transaction. While another transaction of the
 // company does that, it only reads, and alone is false.
-func (w *Webhooks) step(ctx context.Context, company sms.CompanyID, after Place, limit int, r reader) (page []Pulled, next Place, alone bool, err error) {
+func (w *Webhooks) step(ctx context.Context, company sms.CompanyID, after Place, limit int, r reader) (
+	page []Pulled, next Place, alone bool, err error) {
 	var past []storedEvent
 	upTo := r.history
 	if r.history < r.historyTo {
@@ -158,7 +161,8 @@ func (w *Webhooks) step(ctx context.Context, company sms.CompanyID, after Place,
 		next, alone = after, false
 		var last, history int64
 		err := tx.QueryRow(ctx, `SELECT last, history FROM event_readers
-			WHERE company_id = $1 AND since IS NOT NULL AND ready AND (home, timeline) = (`+w.origin()+`) FOR UPDATE SKIP LOCKED`, int64(company)).Scan(&last, &history)
+			WHERE company_id = $1 AND since IS NOT NULL AND ready AND (home, timeline) = (`+w.origin()+
+			`) FOR UPDATE SKIP LOCKED`, int64(company)).Scan(&last, &history)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			err = postgres.ConfirmWith(ctx, tx)
@@ -179,7 +183,8 @@ func (w *Webhooks) step(ctx context.Context, company sms.CompanyID, after Place,
 		}
 		// A purge since the look may have deleted events after the place: it has noted so in its own transaction.
 		var purged int64
-		if err := tx.QueryRow(ctx, `SELECT purged FROM event_readers WHERE company_id = $1`, int64(company)).Scan(&purged); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT purged FROM event_readers WHERE company_id = $1`, int64(company)).Scan(
+			&purged); err != nil {
 			return fmt.Errorf("looking for deleted events of company %d: %w", company, err)
 		}
 		if purged > max(after.Position, after.Lost) {
@@ -197,8 +202,8 @@ func (w *Webhooks) step(ctx context.Context, company sms.CompanyID, after Place,
 // readers is the pool of consumers' requests: apart from the messages'.
 func (w *Webhooks) readers() *pgxpool.Pool { return w.lookups.(*pgxpool.Pool) }
 
-// number gives positions after last to events, in the order in which they were recorded. The caller holds the lock of the
-// company's row, which it took by an earlier statement: so this one sees all that other transactions have numbered.
+// number gives positions after last to events, in the order in which they were recorded. The caller holds the lock of
+// the company's row, which it took by an earlier statement: so this one sees all that other transactions have numbered.
 func number(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last, since int64) error {
 	b := &pgx.Batch{}
 	b.Queue(`
@@ -214,18 +219,21 @@ func number(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last, since i
 }
 
 // readPage reads the events after a place.
-func readPage(ctx context.Context, tx pgx.Tx, company sms.CompanyID, after Place, limit int) (page []Pulled, next Place, err error) {
+func readPage(ctx context.Context, tx pgx.Tx, company sms.CompanyID, after Place, limit int) (page []Pulled, next Place,
+	err error) {
 	next = after
 	var e storedEvent
 	var position int64
-	err = postgres.Each(ctx, tx, "reading events", []any{&e.id, &e.at, &e.number, &e.data, &e.labels, &position}, func() error {
-		page = append(page, Pulled{webhookID(e.id), appendBody(nil, &e)})
-		next = Place{Position: position, Lost: after.Lost}
-		return nil
-	}, `
+	err = postgres.Each(ctx, tx, "reading events", []any{&e.id, &e.at, &e.number, &e.data, &e.labels, &position},
+		func() error {
+			page = append(page, Pulled{webhookID(e.id), appendBody(nil, &e)})
+			next = Place{Position: position, Lost: after.Lost}
+			return nil
+		}, `
 		SELECT id, at, phone_number, data, labels, position FROM (
 			SELECT id, at, phone_number, coalesce(data, '') AS data, coalesce(labels, '') AS labels, position,
-				sum(coalesce(octet_length(data), 0)) OVER (ORDER BY position) AS octets, row_number() OVER (ORDER BY position) AS place
+				sum(coalesce(octet_length(data), 0)) OVER (ORDER BY position) AS octets,
+				row_number() OVER (ORDER BY position) AS place
 			FROM (SELECT * FROM events WHERE company_id = $1 AND position > $2 ORDER BY position LIMIT $3) p) q
 		WHERE octets <= $4 OR place = 1 ORDER BY position`, int64(company), max(0, after.Position), limit, pullOctets)
 	if next.Lost <= next.Position {

@@ -60,8 +60,8 @@ func sentEvent(company, message int64) Event {
 	return Event{CompanyID: company, MessageID: message, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}
 }
 
-// TestPull: a company's events can be fetched from its first request on, by any number of consumers, with an endpoint or
-// without, with the bodies and ids of the webhooks; also those that no endpoint asked for.
+// TestPull: a company's events can be fetched from its first request on, by any number of consumers, with an endpoint
+// or without, with the bodies and ids of the webhooks; also those that no endpoint asked for.
 func TestPull(t *testing.T) {
 	w := New(batchPool(t), quickly())
 	s := newSink(t, nil)
@@ -79,8 +79,10 @@ func TestPull(t *testing.T) {
 		enqueueAll(t, w, []Event{
 			{CompanyID: company, MessageID: company*10 + 1, Name: Sent, PhoneNumber: "+25761234567", At: at, Reference: `"é"`},
 			{CompanyID: company, MessageID: company*10 + 2, Name: Failed, PhoneNumber: "+25761234568", At: at},
-			{CompanyID: company, MessageID: company*10 + 3, Name: Received, PhoneNumber: "+25761234569", At: at, Data: ReceivedData{InboundID: 3, From: "+25761234569", To: "8080", Message: &text, ReceivedAt: Time{at}}},
-			{CompanyID: company, MessageID: company*10 + 4, Name: BatchFinished, At: at, Data: BatchFinishedData{BatchID: "01JNA2M7Q8R9S0T1V2W3X4Y5Z6", RecipientsCount: 2, Sent: 2}},
+			{CompanyID: company, MessageID: company*10 + 3, Name: Received, PhoneNumber: "+25761234569", At: at,
+				Data: ReceivedData{InboundID: 3, From: "+25761234569", To: "8080", Message: &text, ReceivedAt: Time{at}}},
+			{CompanyID: company, MessageID: company*10 + 4, Name: BatchFinished, At: at,
+				Data: BatchFinishedData{BatchID: "01JNA2M7Q8R9S0T1V2W3X4Y5Z6", RecipientsCount: 2, Sent: 2}},
 		})
 	}
 	eventually(t, "two calls", func() bool { return s.count() == 2 })
@@ -118,7 +120,8 @@ func TestPull(t *testing.T) {
 	if err := w.SetPulled(t.Context(), 2, []string{BatchFinished}); err != nil {
 		t.Fatal(err)
 	}
-	enqueueAll(t, w, []Event{{CompanyID: 2, MessageID: 30, Name: BatchFinished, At: time.Now(), Data: BatchFinishedData{}}})
+	enqueueAll(t, w, []Event{{CompanyID: 2, MessageID: 30, Name: BatchFinished, At: time.Now(),
+		Data: BatchFinishedData{}}})
 	if _, err := w.Resend(t.Context(), 2, 21*idSpan); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +173,8 @@ func TestPullLateCommits(t *testing.T) {
 	restarted := after // a consumer that stored this place, and is off for a day
 	late()
 	for n := range 2 {
-		if ids, _ := pull(t, []*Webhooks{a, b}[n], 1, restarted, 10); !slices.Equal(ids, []string{webhookID(24), webhookID(32)}) {
+		if ids, _ := pull(t, []*Webhooks{a, b}[n], 1, restarted, 10); !slices.Equal(
+			ids, []string{webhookID(24), webhookID(32)}) {
 			t.Errorf("start %d of the consumer: %v", n, ids)
 		}
 	}
@@ -190,8 +194,8 @@ func TestPullLateCommits(t *testing.T) {
 	}
 }
 
-// TestPullWhileSettling: two instances record 10,000 events in concurrent transactions of various lengths. Consumers that
-// restart from places in the middle get each event, in one order, and none twice after a place.
+// TestPullWhileSettling: two instances record 10,000 events in concurrent transactions of various lengths. Consumers
+// that restart from places in the middle get each event, in one order, and none twice after a place.
 func TestPullWhileSettling(t *testing.T) {
 	const events, batch, recorders = 10_000, 20, 4
 	pool := batchPool(t)

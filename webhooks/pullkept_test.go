@@ -15,8 +15,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestPullExpired: a consumer that was away for longer than events are kept learns that it lost some. It can continue with
-// the others.
+// TestPullExpired: a consumer that was away for longer than events are kept learns that it lost some. It can continue
+// with the others.
 func TestPullExpired(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
 	pull(t, w, 1, Place{}, 1)
@@ -101,7 +101,8 @@ func TestPullAfterRestore(t *testing.T) {
 	_, lost := pull(t, w, 1, Place{}, 10)
 	perform(t, w, `UPDATE event_readers SET last = last - 2`) // the backup has one event
 	perform(t, w, `DELETE FROM events WHERE id / 8 > 1`)
-	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error { return SkipPositions(t.Context(), tx) }); err != nil {
+	if err := pgx.BeginFunc(t.Context(), w.pool,
+		func(tx pgx.Tx) error { return SkipPositions(t.Context(), tx) }); err != nil {
 		t.Fatal(err)
 	}
 	enqueue(t, w, 1, 3, 2)
@@ -193,7 +194,8 @@ func TestPullPagesAreBounded(t *testing.T) {
 	events := make([]Event, 3)
 	for i := range events {
 		text := large[:len(large)*(1+i%2)/2]
-		events[i] = Event{CompanyID: 1, MessageID: int64(i + 1), Name: Received, At: time.Now(), Data: ReceivedData{Message: &text}}
+		events[i] = Event{CompanyID: 1, MessageID: int64(i + 1), Name: Received, At: time.Now(),
+			Data: ReceivedData{Message: &text}}
 	}
 	enqueueAll(t, w, events)
 	var sizes []int

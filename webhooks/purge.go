@@ -42,7 +42,8 @@ func (c *core) runPurge(ctx context.Context) {
 // more WAL than its deletion does.
 const purgeDelivered = `
 	DELETE FROM webhook_delivered WHERE ctid = ANY(ARRAY(SELECT ctid FROM webhook_delivered
-		WHERE ctid >= format('(%s,0)', $3::bigint)::tid AND ctid < format('(%s,0)', $4::bigint)::tid AND at < now() - $1::interval LIMIT $2))`
+		WHERE ctid >= format('(%s,0)', $3::bigint)::tid AND ctid < format('(%s,0)', $4::bigint)::tid
+		AND at < now() - $1::interval LIMIT $2))`
 
 // purgeStatements delete at most $2 old deliveries each, by index: those given up, and those that wait for an inactive
 // endpoint. DELETE has no LIMIT: the rows are found first, and deleted by their addresses (ctid).
@@ -61,7 +62,8 @@ var purgeStatements = []string{
 // next call begins: a block rather than a fraction, because the table grows meanwhile.
 func (c *core) purge(ctx context.Context, block, parts int64) (gone, next int64, err error) {
 	var size int64
-	if err := c.pool.QueryRow(ctx, `SELECT pg_relation_size('webhook_delivered') / current_setting('block_size')::int`).Scan(&size); err != nil {
+	if err := c.pool.QueryRow(
+		ctx, `SELECT pg_relation_size('webhook_delivered') / current_setting('block_size')::int`).Scan(&size); err != nil {
 		return 0, block, fmt.Errorf("deleting old webhook deliveries: %w", err)
 	}
 	if block < 0 {

@@ -11,7 +11,8 @@ func TestPurge(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
 	giveUp(t, w, 1, 1, purgeBatch+10)
-	perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT company_id, id + 1, at, phone_number FROM webhook_undelivered`)
+	perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT company_id, id + 1, at,
+		phone_number FROM webhook_undelivered`)
 	perform(t, w, `UPDATE webhook_deliveries SET at = now() - interval '25 hours' WHERE id / 8 <= $1`, purgeBatch+5)
 	gone, most := int64(0), int64(0)
 	for block, looks := int64(0), 0; ; looks++ {
@@ -20,7 +21,8 @@ func TestPurge(t *testing.T) {
 			t.Fatal(err)
 		}
 		if looks == 3 { // the table doubles meanwhile
-			perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT 2, n, now(), '+25761234567' FROM generate_series(1, 2100) n`)
+			perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT 2, n, now(), '+25761234567'
+				FROM generate_series(1, 2100) n`)
 		}
 		if gone, most, block = gone+n, max(most, n), next; n == 0 && next == 0 {
 			break
@@ -46,8 +48,10 @@ func TestPurgeReadsLittle(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
 	perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, at, due, given_up_at, phone_number)
-		SELECT 1, n * 8, now(), CASE WHEN n % 2 = 0 THEN 'infinity' ELSE now() END, now(), '+25761234567' FROM generate_series(1, 50000) n`)
-	perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT 1, 1 + n * 8, now(), '+25761234567' FROM generate_series(1, 50000) n`)
+		SELECT 1, n * 8, now(), CASE WHEN n % 2 = 0 THEN 'infinity' ELSE now() END, now(), '+25761234567'
+			FROM generate_series(1, 50000) n`)
+	perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT 1, 1 + n * 8, now(),
+		'+25761234567' FROM generate_series(1, 50000) n`)
 	perform(t, w, `VACUUM ANALYZE webhook_undelivered, webhook_delivered`)
 	const few = 20 // blocks; the table has over 1,000
 	for _, statement := range purgeStatements {
@@ -58,7 +62,8 @@ func TestPurgeReadsLittle(t *testing.T) {
 	if n, plan := blocks(t, w.pool, purgeDelivered, w.opts.Retention, purgeBatch, int64(400), int64(401)); n > few {
 		t.Errorf("%d blocks:\n%s", n, plan)
 	}
-	perform(t, w, `UPDATE webhook_undelivered SET at = now() - interval '25 hours', due = now() - interval '25 hours' WHERE id = 8`)
+	perform(t, w, `UPDATE webhook_undelivered SET at = now() - interval '25 hours', due = now() - interval '25 hours'
+		WHERE id = 8`)
 	if gone, _, err := w.purge(t.Context(), -1, 10); err != nil || gone != 1 {
 		t.Errorf("%d deleted, %v", gone, err)
 	}

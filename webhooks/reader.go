@@ -22,7 +22,8 @@ const (
 func (w *Webhooks) startReader(ctx context.Context, company sms.CompanyID) error {
 	if _, err := w.lookups.Exec(ctx, `
 		INSERT INTO event_readers AS r (company_id, since) VALUES ($1, now())
-		ON CONFLICT (company_id) DO UPDATE SET since = now(), ready = false, history = 0, history_to = 0, pulled_at = now() WHERE r.since IS NULL`, int64(company)); err != nil {
+		ON CONFLICT (company_id) DO UPDATE SET since = now(), ready = false, history = 0, history_to = 0, pulled_at = now()
+		WHERE r.since IS NULL`, int64(company)); err != nil {
 		return fmt.Errorf("starting to record the events of company %d: %w", company, err)
 	}
 	return nil
@@ -36,9 +37,12 @@ func (w *Webhooks) readyReader(ctx context.Context, company sms.CompanyID) (read
 	fail := func(err error) (bool, error) {
 		return false, fmt.Errorf("waiting for transactions that may have an event of company %d: %w", company, err)
 	}
-	const locks = `SELECT coalesce(array_agg(virtualtransaction), '{}') FROM pg_locks l WHERE relation = 'event_readers'::regclass AND mode = 'AccessShareLock'
-		AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid IS DISTINCT FROM pg_backend_pid()
-		AND EXISTS (SELECT FROM pg_locks x WHERE x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock')`
+	const locks = `SELECT coalesce(array_agg(virtualtransaction), '{}') FROM pg_locks l
+		WHERE relation = 'event_readers'::regclass AND mode = 'AccessShareLock'
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid IS DISTINCT
+		FROM pg_backend_pid()
+		AND EXISTS (SELECT FROM pg_locks x WHERE x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid'
+		AND x.mode = 'ExclusiveLock')`
 	var older, now []string
 	if err := w.lookups.QueryRow(ctx, locks).Scan(&older); err != nil {
 		return fail(err)
@@ -52,7 +56,8 @@ func (w *Webhooks) readyReader(ctx context.Context, company sms.CompanyID) (read
 		}
 		older = slices.DeleteFunc(older, func(each string) bool { return !slices.Contains(now, each) })
 	}
-	if _, err := w.lookups.Exec(ctx, `UPDATE event_readers SET ready = true, history_to = (SELECT last_value FROM messages_id_seq)
+	if _, err := w.lookups.Exec(ctx, `UPDATE event_readers SET ready = true, history_to = (SELECT last_value
+		FROM messages_id_seq)
 		WHERE company_id = $1 AND since IS NOT NULL AND NOT ready`, int64(company)); err != nil {
 		return fail(err)
 	}
@@ -61,7 +66,8 @@ func (w *Webhooks) readyReader(ctx context.Context, company sms.CompanyID) (read
 
 // past returns the next events from before the recording, and the number up to which they are complete: those of
 // messages, and the others that the company's endpoint got.
-func (w *Webhooks) past(ctx context.Context, company sms.CompanyID, r reader) (events []storedEvent, upTo int64, err error) {
+func (w *Webhooks) past(ctx context.Context, company sms.CompanyID, r reader) (events []storedEvent, upTo int64,
+	err error) {
 	upTo = r.historyTo
 	since := postgres.Now().Add(-w.opts.Retention)
 	if w.opts.History != nil {
@@ -78,13 +84,16 @@ func (w *Webhooks) past(ctx context.Context, company sms.CompanyID, r reader) (e
 			events = append(events, e)
 		}
 	}
-	other, err := postgres.All(ctx, w.lookups, "reading earlier events", func(row pgx.CollectableRow) (e storedEvent, err error) {
-		e.company = int64(company)
-		err = row.Scan(&e.id, &e.at, &e.number, &e.data)
-		return e, err
-	}, `SELECT id, at, phone_number, data FROM (
-			SELECT id, at, phone_number, data FROM webhook_deliveries WHERE company_id = $1 AND id >= ($2::bigint + 1) * 8 AND id < ($3::bigint + 1) * 8 AND data IS NOT NULL
-			UNION ALL SELECT id, at, phone_number, data FROM webhook_called WHERE company_id = $1 AND data IS NOT NULL AND id >= ($2 + 1) * 8 AND id < ($3 + 1) * 8) d
+	other, err := postgres.All(ctx, w.lookups, "reading earlier events",
+		func(row pgx.CollectableRow) (e storedEvent, err error) {
+			e.company = int64(company)
+			err = row.Scan(&e.id, &e.at, &e.number, &e.data)
+			return e, err
+		}, `SELECT id, at, phone_number, data FROM (
+			SELECT id, at, phone_number, data FROM webhook_deliveries WHERE company_id = $1 AND id >= ($2::bigint + 1) * 8
+				AND id < ($3::bigint + 1) * 8 AND data IS NOT NULL
+			UNION ALL SELECT id, at, phone_number, data FROM webhook_called WHERE company_id = $1 AND data IS NOT NULL
+			AND id >= ($2 + 1) * 8 AND id < ($3 + 1) * 8) d
 		WHERE at >= $4 ORDER BY id LIMIT $5`, int64(company), r.history, upTo, since, pullStep)
 	if err != nil {
 		return nil, 0, err
@@ -96,7 +105,8 @@ func (w *Webhooks) past(ctx context.Context, company sms.CompanyID, r reader) (e
 		}
 	}
 	var asked []string
-	if err := w.lookups.QueryRow(ctx, `SELECT events FROM event_readers WHERE company_id = $1`, int64(company)).Scan(&asked); err != nil {
+	if err := w.lookups.QueryRow(ctx, `SELECT events FROM event_readers WHERE company_id = $1`, int64(company)).Scan(
+		&asked); err != nil {
 		return nil, 0, fmt.Errorf("reading what company %d fetches: %w", company, err)
 	}
 	events = slices.DeleteFunc(append(events, other...), func(e storedEvent) bool {
@@ -108,7 +118,8 @@ func (w *Webhooks) past(ctx context.Context, company sms.CompanyID, r reader) (e
 }
 
 // recordPast records earlier events at the positions after last.
-func recordPast(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last int64, events []storedEvent, upTo int64) error {
+func recordPast(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last int64, events []storedEvent,
+	upTo int64) error {
 	var c columns
 	for i := range events {
 		c.addDelivery(&events[i])
@@ -118,11 +129,13 @@ func recordPast(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last int6
 		b.Queue(`
 			INSERT INTO events (company_id, id, at, position, phone_number, labels, data)
 			SELECT $1, id, at, $2::bigint + place, phone_number, labels, data FROM (
-				SELECT unnest($3::bigint[]) AS id, unnest($4::timestamptz[]) AS at, unnest($5::text[]) AS phone_number, unnest($6::text[]) AS labels,
+				SELECT unnest($3::bigint[]) AS id, unnest($4::timestamptz[]) AS at, unnest($5::text[]) AS phone_number,
+					unnest($6::text[]) AS labels,
 					unnest($7::text[]) AS data, generate_subscripts($3::bigint[], 1) AS place) n
 			ON CONFLICT DO NOTHING`, int64(company), last, c.ids, c.at, c.numbers, c.labels, c.data)
 	}
-	b.Queue(`UPDATE event_readers SET history = $2, last = greatest(last, CASE WHEN $4::bigint > 0 THEN $3::bigint + $4 END), pulled_at = now() WHERE company_id = $1`,
+	b.Queue(`UPDATE event_readers SET history = $2, last = greatest(last, CASE WHEN $4::bigint > 0
+		THEN $3::bigint + $4 END), pulled_at = now() WHERE company_id = $1`,
 		int64(company), upTo, last, len(events))
 	return postgres.Pipeline(ctx, tx, "recording earlier events", b)
 }
@@ -143,7 +156,8 @@ func (p Pulling) Most() bool { return p.Kept == keptMost }
 // PullingOf returns the state of a company's events for consumers.
 func (w *Webhooks) PullingOf(ctx context.Context, company sms.CompanyID) (p Pulling, err error) {
 	err = w.lookups.QueryRow(ctx, `SELECT since, CASE WHEN since IS NOT NULL THEN pulled_at END, events,
-		(SELECT count(*) FROM (SELECT FROM events e WHERE e.company_id = r.company_id LIMIT $2) k) FROM event_readers r WHERE company_id = $1`,
+		(SELECT count(*) FROM (SELECT FROM events e WHERE e.company_id = r.company_id LIMIT $2) k) FROM event_readers r
+		WHERE company_id = $1`,
 		int64(company), keptMost).Scan(&p.Since, &p.PulledAt, &p.Events, &p.Kept)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -192,8 +206,8 @@ func (w *Webhooks) moveReader(ctx context.Context, company sms.CompanyID) error 
 	return nil
 }
 
-// SkipPositions makes the positions of events jump ahead in a restored database: consumers may have got events after the
-// backup's moment, and their places must be before all new ones.
+// SkipPositions makes the positions of events jump ahead in a restored database: consumers may have got events after
+// the backup's moment, and their places must be before all new ones.
 func SkipPositions(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, `UPDATE event_readers SET last = `+skipped); err != nil {
 		return fmt.Errorf("moving the next events' positions: %w", err)

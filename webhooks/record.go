@@ -79,14 +79,17 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []outcome) {
 				d.log.Info("webhook results are stored again", "event", "webhook_results_stored")
 			}
 			if err := d.noteHealth(ctx, batch); err != nil {
-				d.log.Warn("state of webhook endpoints could not be stored", "event", "endpoint_state_not_stored", "error", err) // a later result stores it
+				// a later result stores it
+				d.log.Warn("state of webhook endpoints could not be stored", "event", "endpoint_state_not_stored", "error", err)
 			}
 			return
 		case ctx.Err() != nil, postgres.Refused(err):
-			d.log.Error("webhook results are lost; their deliveries will be repeated when their claims end", "event", "webhook_results_lost", "count", len(batch), "error", err)
+			d.log.Error("webhook results are lost; their deliveries will be repeated when their claims end", "event",
+				"webhook_results_lost", "count", len(batch), "error", err)
 			return
 		case first:
-			d.log.Error("webhook results cannot be stored; trying again", "event", "webhook_results_not_stored", "count", len(batch), "error", err)
+			d.log.Error("webhook results cannot be stored; trying again", "event", "webhook_results_not_stored", "count",
+				len(batch), "error", err)
 		}
 		wait(ctx, pause)
 		pause = min(2*pause, maxRecordPause)

@@ -19,7 +19,8 @@ func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID
 	_, err := w.pool.Exec(ctx, `
 		UPDATE webhook_deliveries SET delivered = false, due = least(due, now()), given_up_at = NULL,
 			tries = CASE WHEN isfinite(due) THEN tries ELSE 0 END,
-			attempts = (SELECT json_agg(a.attempt ORDER BY a.n) FROM json_array_elements(attempts) WITH ORDINALITY AS a(attempt, n)
+			attempts = (SELECT json_agg(a.attempt ORDER BY a.n) FROM json_array_elements(attempts) WITH ORDINALITY AS a(attempt,
+			n)
 				WHERE a.n > json_array_length(attempts) - $3)
 		WHERE company_id = $1 AND id = $2`, int64(company), deliveryID, attemptsKept)
 	if err != nil {
@@ -68,7 +69,8 @@ func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since tim
 
 // GivenUp returns how many of a company's deliveries of events since a time are given up.
 func (w *Webhooks) GivenUp(ctx context.Context, company sms.CompanyID, since time.Time) (n int64, err error) {
-	if err = w.pool.QueryRow(ctx, `SELECT count(*) FROM webhook_undelivered WHERE company_id = $1 AND due = 'infinity' AND at >= $2`, int64(company), since).Scan(&n); err != nil {
+	if err = w.pool.QueryRow(ctx, `SELECT count(*) FROM webhook_undelivered WHERE company_id = $1 AND due = 'infinity'
+		AND at >= $2`, int64(company), since).Scan(&n); err != nil {
 		err = fmt.Errorf("counting the deliveries of company %d that are given up: %w", company, err)
 	}
 	return n, err

@@ -70,7 +70,8 @@ func behind(t *testing.T, w *Webhooks, first func(tx pgx.Tx) error, do func() er
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	eventually(t, "it waits", func() (waits bool) {
-		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+			AND wait_event_type = 'Lock')`).Scan(&waits)
 		return err == nil && waits
 	})
 	if err := tx.Commit(t.Context()); err != nil {

@@ -45,8 +45,8 @@ var statusLine = regexp.MustCompile(`^\s*((?i:HTTP)(?:/\S*)?)\s+([0-9]{3})(?:[^0
 
 var errNotHTTP = errors.New("the answer is not HTTP")
 
-// statusOf returns the status of a status line, -1 if it is none, and whether it is odd. The usual form costs no regular
-// expression: every delivery reads one.
+// statusOf returns the status of a status line, -1 if it is none, and whether it is odd. The usual form costs no
+// regular expression: every delivery reads one.
 func statusOf(line []byte) (status int, odd bool) {
 	const usual = "HTTP/1.1 "
 	end := len(usual) + 3

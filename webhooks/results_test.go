@@ -100,7 +100,8 @@ func TestResults(t *testing.T) {
 		t.Parallel()
 		guarded := opts
 		guarded.AllowPrivate = false
-		for _, url := range []string{private.URL, "https://127.0.0.1/", "https://localhost/", "https://[::1]/", "https://10.0.0.1/", "https://169.254.169.254/"} {
+		for _, url := range []string{private.URL, "https://127.0.0.1/", "https://localhost/", "https://[::1]/",
+			"https://10.0.0.1/", "https://169.254.169.254/"} {
 			a := attempt(t, guarded, url)
 			if a.Result != resultBlocked || strings.Contains(a.Error, "127") {
 				t.Errorf("%s: %+v", url, a)
@@ -129,7 +130,8 @@ func (c *counted) Read(b []byte) (int, error) {
 }
 
 func TestResultOfUnknownError(t *testing.T) {
-	if result, text := resultOfError(errors.New("tcp 10.0.0.1: strange")); result != resultOther || strings.Contains(text, "10.0") {
+	if result, text := resultOfError(errors.New("tcp 10.0.0.1: strange")); result != resultOther ||
+		strings.Contains(text, "10.0") {
 		t.Errorf("%s, %s", result, text)
 	}
 }

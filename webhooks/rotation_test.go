@@ -36,7 +36,8 @@ func TestRotation(t *testing.T) {
 		for _, each := range got {
 			found = found || each == want
 		}
-		if len(got) != signatures || found != standard || (r.header.Get("X-Webhook-Signature") == sign.contractSignature([]byte(r.body))) != contract {
+		if len(got) != signatures || found != standard ||
+			(r.header.Get("X-Webhook-Signature") == sign.contractSignature([]byte(r.body))) != contract {
 			t.Errorf("%s: %v", what, r.header)
 		}
 	}
@@ -44,7 +45,8 @@ func TestRotation(t *testing.T) {
 	check("before", before.Secret, r, 1, true, true)
 
 	after, err := w.Rotate(t.Context(), 1)
-	if err != nil || after.Secret == before.Secret || after.PreviousUntil == nil || time.Until(*after.PreviousUntil) < RotationOverlap-time.Minute {
+	if err != nil || after.Secret == before.Secret || after.PreviousUntil == nil ||
+		time.Until(*after.PreviousUntil) < RotationOverlap-time.Minute {
 		t.Fatalf("%+v, %v", after.PreviousUntil, err)
 	}
 	r = told()

@@ -157,10 +157,12 @@ func (c *core) look(ctx context.Context, since time.Time) (companies []int64, ol
 func (c *core) endFirstCalls(ctx context.Context) error {
 	_, err := c.pool.Exec(ctx, `
 		WITH over AS (
-			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(SELECT id FROM webhook_first_calls WHERE ends <= now() FOR UPDATE SKIP LOCKED)) RETURNING *
+			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(SELECT id FROM webhook_first_calls WHERE ends <= now()
+				FOR UPDATE SKIP LOCKED)) RETURNING *
 		)
 		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, labels, data)
-		SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(labels), unnest(data) FROM over`)
+		SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(labels), unnest(data)
+			FROM over`)
 	if err != nil {
 		return fmt.Errorf("ending first calls of webhooks: %w", err)
 	}
@@ -171,7 +173,8 @@ func (c *core) endFirstCalls(ctx context.Context) error {
 func (c *core) countEndpoints(ctx context.Context) error {
 	var active, inactive int64
 	err := c.pool.QueryRow(ctx, `
-		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints WHERE company_id > 0`).
+		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints
+			WHERE company_id > 0`).
 		Scan(&active, &inactive)
 	if err != nil {
 		return fmt.Errorf("counting webhook endpoints: %w", err)

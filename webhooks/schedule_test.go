@@ -84,7 +84,8 @@ func TestWorkerGrowsWithQuickSuccess(t *testing.T) {
 // TestLookPause: a look that took long because PostgreSQL did not respond delays later
 // deliveries by only a few seconds.
 func TestLookPause(t *testing.T) {
-	for took, want := range map[time.Duration]time.Duration{time.Millisecond: 10 * time.Millisecond, time.Minute: 5 * time.Second} {
+	for took, want := range map[time.Duration]time.Duration{time.Millisecond: 10 * time.Millisecond,
+		time.Minute: 5 * time.Second} {
 		if got := lookPause(took); got != want {
 			t.Errorf("after %s: %s, want %s", took, got, want)
 		}

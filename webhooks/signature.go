@@ -129,7 +129,8 @@ func TestVectors() ([]TestVector, error) {
 		e := storedEvent{id: int64(1024+i)*idSpan + int64(i), number: number, at: at} // sms.sent of 1024, sms.failed of 1025
 		body, id, timestamp := appendBody(nil, &e), webhookID(e.id), strconv.FormatInt(at.Add(2*time.Second).Unix(), 10)
 		vectors[i] = TestVector{Secret: secret, Body: string(body), Event: eventName(e.id), ID: id, Timestamp: timestamp,
-			Signature: string(sign.appendContract(nil, body)), Standard: string(sign.appendStandard(nil, []byte(id+"."+timestamp+"."), body))}
+			Signature: string(sign.appendContract(nil, body)),
+			Standard:  string(sign.appendStandard(nil, []byte(id+"."+timestamp+"."), body))}
 	}
 	return vectors, nil
 }

@@ -101,5 +101,6 @@ func (s *signer) standardSignature(id, timestamp string, body []byte) string {
 func signedBy(secret string, r request) bool {
 	sign, err := newSigner(secret)
 	return err == nil && r.header.Get("X-Webhook-Signature") == sign.contractSignature([]byte(r.body)) &&
-		r.header.Get("webhook-signature") == sign.standardSignature(r.header.Get("webhook-id"), r.header.Get("webhook-timestamp"), []byte(r.body))
+		r.header.Get("webhook-signature") == sign.standardSignature(r.header.Get("webhook-id"),
+			r.header.Get("webhook-timestamp"), []byte(r.body))
 }

@@ -23,7 +23,8 @@ func (c *core) store(ctx context.Context, batch []outcome) error {
 	}
 	b := &pgx.Batch{}
 	if first.ids != nil {
-		b.Queue(storeFirst, first.companies, first.ids, first.claims, first.due, first.tries, first.attempts, first.calls, first.at, first.numbers, first.labels, first.data)
+		b.Queue(storeFirst, first.companies, first.ids, first.claims, first.due, first.tries, first.attempts, first.calls,
+			first.at, first.numbers, first.labels, first.data)
 	}
 	if claimed.ids != nil {
 		b.Queue(storeClaimed, claimed.companies, claimed.ids, claimed.claims, claimed.due, claimed.tries, claimed.attempts)
@@ -49,7 +50,8 @@ type columns struct {
 }
 
 func (c *columns) addDelivery(e *storedEvent) {
-	c.companies, c.ids, c.at, c.numbers = append(c.companies, e.company), append(c.ids, e.id), append(c.at, e.at), append(c.numbers, e.number)
+	c.companies, c.ids, c.at, c.numbers = append(c.companies, e.company), append(c.ids, e.id), append(c.at, e.at),
+		append(c.numbers, e.number)
 	c.labels, c.data = append(c.labels, orNull(e.labels)), append(c.data, orNull(e.data))
 }
 
@@ -58,7 +60,8 @@ func (c *columns) addResult(r *outcome) {
 	if r.called() {
 		tries, attempt = tries+1, string(jsonOf([]Attempt{r.attempt}))
 	}
-	c.claims, c.due, c.tries, c.attempts = append(c.claims, r.claimedUntil()), append(c.due, r.due()), append(c.tries, int16(tries)), append(c.attempts, orNull(attempt))
+	c.claims, c.due, c.tries, c.attempts = append(c.claims, r.claimedUntil()), append(c.due, r.due()),
+		append(c.tries, int16(tries)), append(c.attempts, orNull(attempt))
 }
 
 func orNull(text string) *string {
@@ -79,8 +82,10 @@ const storeFirst = `
 			unnest($7::uuid[]) AS calls, unnest($8::timestamptz[]) AS at, unnest($9::text[]) AS phone_number,
 			unnest($10::text[]) AS labels, unnest($11::text[]) AS data
 	)
-	INSERT INTO webhook_deliveries (company_id, id, delivered, due, claimed_until, given_up_at, tries, at, phone_number, labels, data, attempts)
-	SELECT company_id, id, due IS NULL, due, claim, CASE WHEN due = 'infinity' THEN now() END, tries, at, phone_number, labels, data, attempt::json
+	INSERT INTO webhook_deliveries (company_id, id, delivered, due, claimed_until, given_up_at, tries, at, phone_number,
+		labels, data, attempts)
+	SELECT company_id, id, due IS NULL, due, claim, CASE WHEN due = 'infinity' THEN now() END, tries, at, phone_number,
+		labels, data, attempt::json
 	FROM r WHERE calls = ANY(ARRAY(SELECT id FROM ended))`
 
 // storeClaimed stores the results of claimed rows. The row of a success moves to webhook_delivered. A result whose

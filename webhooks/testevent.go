@@ -43,7 +43,8 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	}
 	defer leave()
 	var stored storedEndpoint
-	err := w.pool.QueryRow(ctx, `SELECT `+storedColumns+` FROM webhook_endpoints e WHERE e.company_id = $1`, int64(company)).Scan(stored.fields()...)
+	err := w.pool.QueryRow(ctx, `SELECT `+storedColumns+` FROM webhook_endpoints e WHERE e.company_id = $1`,
+		int64(company)).Scan(stored.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNotFound
 	}
@@ -65,7 +66,8 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	case BatchFinished:
 		e.data = string(jsonOf(BatchFinishedData{BatchID: ulid.ULID{}.String(), RecipientsCount: 2, Sent: 1, Failed: 1}))
 	case VerificationFinished:
-		e.data = string(jsonOf(VerificationFinishedData{ID: ulid.ULID{}.String(), PhoneNumber: e.number, Status: "approved", FinishedAt: Time{e.at}, Sends: 1}))
+		e.data = string(jsonOf(VerificationFinishedData{ID: ulid.ULID{}.String(), PhoneNumber: e.number, Status: "approved",
+			FinishedAt: Time{e.at}, Sends: 1}))
 	}
 	attempt, _, ok := w.call(ctx, t, &e, true)
 	if !ok {

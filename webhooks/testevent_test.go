@@ -40,7 +40,8 @@ func TestTestEvent(t *testing.T) {
 			t.Errorf("%+v %q", a, a.Answer())
 		}
 		got := s.requests()[i]
-		if got.header.Get("X-Webhook-Event") != event || got.header.Get("webhook-id") != r.WebhookID || got.body != r.Body || !strings.HasPrefix(r.WebhookID, "evt_test_") {
+		if got.header.Get("X-Webhook-Event") != event || got.header.Get("webhook-id") != r.WebhookID || got.body != r.Body ||
+			!strings.HasPrefix(r.WebhookID, "evt_test_") {
 			t.Errorf("%+v, %+v", got, r)
 		}
 		if !signedBy(e.Secret, got) {
@@ -53,7 +54,8 @@ func TestTestEvent(t *testing.T) {
 				Status    string
 			}
 		}
-		if err := json.Unmarshal([]byte(got.body), &body); err != nil || body.Event != event || i < 2 && body.Data.Status != event || body.Data.MessageID != 0 {
+		if err := json.Unmarshal([]byte(got.body), &body); err != nil || body.Event != event || i < 2 &&
+			body.Data.Status != event || body.Data.MessageID != 0 {
 			t.Errorf("%s: %v", got.body, err)
 		}
 		if seen[r.WebhookID] {

@@ -48,7 +48,8 @@ func (g guard) checkURL(raw string) error {
 		return newRefusal(BadURL, "The webhook URL must not exceed %d characters.", maxURLLength)
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Opaque != "" || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if err != nil || u.Host == "" || u.Opaque != "" ||
+		strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return newRefusal(BadURL, "The webhook URL is not a valid absolute URL.")
 	}
 	switch {

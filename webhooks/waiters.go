@@ -21,9 +21,10 @@ const (
 type waiters struct {
 	hosted atomic.Bool // the server does not tell its origin
 
-	mu      sync.Mutex
-	of      map[int64]map[*waiter]struct{} // by company
-	through map[int64]time.Time            // when a look through all of a company's events without a position last found none
+	mu sync.Mutex
+	of map[int64]map[*waiter]struct{} // by company
+	// when a look through all of a company's events without a position last found none
+	through map[int64]time.Time
 	polled  time.Time
 	ended   chan struct{} // closed by EndWaits
 }
@@ -34,7 +35,8 @@ type waiter struct {
 }
 
 func newWaiters() *waiters {
-	return &waiters{of: make(map[int64]map[*waiter]struct{}), through: make(map[int64]time.Time), ended: make(chan struct{})}
+	return &waiters{of: make(map[int64]map[*waiter]struct{}), through: make(map[int64]time.Time),
+		ended: make(chan struct{})}
 }
 
 // wake wakes the waiters of companies. It never blocks.
@@ -54,8 +56,8 @@ func (w *waiters) wake(companies []int64) {
 	}
 }
 
-// since returns the bound of positions for a look at a company's events without one: those below it were recorded within
-// freshFor, or at any time if it is time to look for the others.
+// since returns the bound of positions for a look at a company's events without one: those below it were recorded
+// within freshFor, or at any time if it is time to look for the others.
 func (w *waiters) since(company int64) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,8 +95,8 @@ func (w *waiters) enter(company, after int64) (each *waiter, leave func()) {
 }
 
 // Await returns when a company may have an event after a place, when until is past or ctx ends, and after EndWaits. An
-// event is noticed within a second; one of a transaction that commits more than ten seconds after its event, within five.
-// The caller limits how many wait. ended is true after EndWaits.
+// event is noticed within a second; one of a transaction that commits more than ten seconds after its event, within
+// five. The caller limits how many wait. ended is true after EndWaits.
 func (w *Webhooks) Await(ctx context.Context, company sms.CompanyID, after Place, until time.Time) (ended bool) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -149,7 +151,8 @@ func (w *Webhooks) poll(ctx context.Context) {
 	}, `
 		SELECT w.place, EXISTS (SELECT FROM events e WHERE e.company_id = w.company_id AND e.position < w.since),
 			EXISTS (SELECT FROM events e WHERE e.company_id = w.company_id AND e.position > w.after)
-		FROM (SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS after, unnest($3::bigint[]) AS since, generate_subscripts($1::bigint[], 1) AS place) w`,
+		FROM (SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS after, unnest($3::bigint[]) AS since,
+		generate_subscripts($1::bigint[], 1) AS place) w`,
 		companies, after, since)
 	if err != nil {
 		w.log.Debug("events cannot be looked for; trying again", "error", err)

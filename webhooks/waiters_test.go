@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestAwait: a waiting consumer is woken at once by a commit of its process, and within a second by another's. Waits end
-// with their time, their client and the process.
+// TestAwait: a waiting consumer is woken at once by a commit of its process, and within a second by another's. Waits
+// end with their time, their client and the process.
 func TestAwait(t *testing.T) {
 	pool := batchPool(t)
 	w, other := New(pool, quickly()), New(pool, quickly())
@@ -16,7 +16,12 @@ func TestAwait(t *testing.T) {
 		ended = make(chan time.Duration, 1)
 		start := time.Now()
 		go func() { w.Await(ctx, 1, place, start.Add(until)); ended <- time.Since(start) }()
-		eventually(t, "it waits", func() bool { w.waiters.mu.Lock(); defer w.waiters.mu.Unlock(); return len(w.waiters.of[1]) > 0 })
+		eventually(t, "it waits", func() bool {
+			w.waiters.mu.Lock()
+			defer w.waiters.mu.Unlock()
+			return len(
+				w.waiters.of[1]) > 0
+		})
 		return ended
 	}
 	over := func(what string, ended chan time.Duration, least, most time.Duration) {

@@ -129,7 +129,8 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 func countState(t testing.TB, w *Webhooks, s deliveryState) (n int) {
 	t.Helper()
 	if err := w.pool.QueryRow(context.Background(), `
-		SELECT count(*) FROM webhook_deliveries WHERE $1 = CASE WHEN delivered THEN 1 WHEN due = 'infinity' THEN 2 ELSE 0 END`, s).Scan(&n); err != nil {
+		SELECT count(*) FROM webhook_deliveries WHERE $1 = CASE WHEN delivered THEN 1 WHEN due = 'infinity' THEN 2
+			ELSE 0 END`, s).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -149,13 +150,15 @@ func TestShutdownGivesBackWhatHadNoRoom(t *testing.T) {
 	var events []Event
 	for company := range companies + 1 {
 		for n := range int64(w.opts.mostCalls()) {
-			events = append(events, Event{CompanyID: company + 1, MessageID: 1000*(company+1) + n, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()})
+			events = append(events, Event{CompanyID: company + 1, MessageID: 1000*(company+1) + n, Name: Sent,
+				PhoneNumber: "+25761234567", At: time.Now()})
 		}
 	}
 	enqueueAll(t, w, events)
 	stop()
 	var claimed int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) + (SELECT count(*) FROM webhook_first_calls) FROM webhook_undelivered WHERE claimed_until IS NOT NULL`).Scan(&claimed); err != nil || claimed != 0 {
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) + (SELECT count(*) FROM webhook_first_calls)
+		FROM webhook_undelivered WHERE claimed_until IS NOT NULL`).Scan(&claimed); err != nil || claimed != 0 {
 		t.Errorf("%d are still claimed, %v", claimed, err)
 	}
 }

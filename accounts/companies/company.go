@@ -28,7 +28,8 @@ type CompanyChange struct {
 	QuietHours *string // "21:00-06:00", "none", or "" for those of the installation
 }
 
-const companyColumns = `id, owner_id, name, approved, verified, smart_encoding, coalesce(quiet_hours, ''), ` + accounts.LimitColumns
+const companyColumns = `id, owner_id, name, approved, verified, smart_encoding, coalesce(quiet_hours, ''), ` +
+	accounts.LimitColumns
 
 // CreateCompany stores a company in the caller's transaction, which must also open its balance. [accounts.ErrExists]
 // for a user who belongs to a company.
@@ -38,7 +39,8 @@ func (a *Store) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (acc
 		return accounts.Company{}, err
 	}
 	email := accounts.FoldEmail(n.OwnerEmail)
-	owner, err := accounts.One(ctx, tx, "locking a user", accounts.NoUser(email), pgx.RowTo[int64], `select id from users where email = $1 for no key update`, email)
+	owner, err := accounts.One(ctx, tx, "locking a user", accounts.NoUser(email), pgx.RowTo[int64],
+		`select id from users where email = $1 for no key update`, email)
 	if err != nil {
 		return accounts.Company{}, err
 	}
@@ -51,7 +53,8 @@ func (a *Store) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (acc
 	}
 	var joined int64
 	if err == nil {
-		joined, err = accounts.Exec(ctx, tx, "storing its owner", `update users set company_id = $2, role = $3 where id = $1 and company_id is null`, owner, c.ID, accounts.RoleOwner)
+		joined, err = accounts.Exec(ctx, tx, "storing its owner",
+			`update users set company_id = $2, role = $3 where id = $1 and company_id is null`, owner, c.ID, accounts.RoleOwner)
 	}
 	if err != nil {
 		return accounts.Company{}, fmt.Errorf("storing a company: %w", err)
@@ -70,7 +73,8 @@ func (a *Store) SetCompany(ctx context.Context, id int64, change CompanyChange) 
 			return accounts.Company{}, err
 		}
 	}
-	c, err := accounts.One(ctx, a.pool, fmt.Sprintf("changing company %d", id), accounts.NoCompany(id).Error(), scanCompany, `
+	c, err := accounts.One(ctx, a.pool, fmt.Sprintf("changing company %d", id), accounts.NoCompany(id).Error(),
+		scanCompany, `
 		with was as (select id, approved, verified from companies where id = $1 for update),
 		changed as (update companies c set
 			approved       = coalesce($2, c.approved),
@@ -87,7 +91,8 @@ func (a *Store) SetCompany(ctx context.Context, id int64, change CompanyChange) 
 			select '`+letter.Approval+`', id, 0, null::jsonb from changed where approval union all
 			select '`+letter.Verification+`', id, 0, null from changed where verification `+letter.Replace+`)
 		select `+companyColumns+` from changed`,
-		slices.Concat([]any{id, change.Approved, change.Verified, change.SmartEncoding}, change.Limits.args(), []any{change.QuietHours})...)
+		slices.Concat([]any{id, change.Approved, change.Verified, change.SmartEncoding}, change.Limits.args(),
+			[]any{change.QuietHours})...)
 	if err == nil {
 		a.forget()
 	}
@@ -97,13 +102,15 @@ func (a *Store) SetCompany(ctx context.Context, id int64, change CompanyChange) 
 // NoteOptOuts marks a company whose opt-out list may have entries: call it before the first one is added. The mark is
 // permanent. Sends of other companies need no look-up of opt-outs.
 func (a *Store) NoteOptOuts(ctx context.Context, id int64) error {
-	_, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("noting that company %d has opt-outs", id), `update companies set opt_outs = true where id = $1 and not opt_outs`, id)
+	_, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("noting that company %d has opt-outs", id),
+		`update companies set opt_outs = true where id = $1 and not opt_outs`, id)
 	return err
 }
 
 // CompanyByID returns a company without its senders.
 func (a *Store) CompanyByID(ctx context.Context, id int64) (accounts.Company, error) {
-	return accounts.One(ctx, a.pool, "reading a company", accounts.NoCompany(id).Error(), scanCompany, `select `+companyColumns+` from companies where id = $1`, id)
+	return accounts.One(ctx, a.pool, "reading a company", accounts.NoCompany(id).Error(), scanCompany,
+		`select `+companyColumns+` from companies where id = $1`, id)
 }
 
 // CompanyOf returns the company of a user, without its senders; [accounts.ErrNotFound] when there is none.
@@ -129,6 +136,7 @@ func (a *Store) QuietHours(ctx context.Context) (map[int64]sms.QuietHours, error
 
 func scanCompany(row pgx.CollectableRow) (accounts.Company, error) {
 	var c accounts.Company
-	err := row.Scan(append([]any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours}, c.Limits.Columns()...)...)
+	err := row.Scan(append([]any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours},
+		c.Limits.Columns()...)...)
 	return c, err
 }

@@ -14,7 +14,8 @@ func TestCompany(t *testing.T) {
 	_, err := a.companies.CompanyOf(t.Context(), u.ID)
 	wants(t, "no company yet", err, accounts.ErrNotFound, "has no company")
 	c, err := a.createCompany(t.Context(), NewCompany{OwnerEmail: "A@example.com", Name: " Intore ", Verified: true})
-	if want := (accounts.Company{ID: c.ID, OwnerID: u.ID, Name: "Intore", Verified: true}); err != nil || !reflect.DeepEqual(c, want) {
+	if want := (accounts.Company{ID: c.ID, OwnerID: u.ID, Name: "Intore", Verified: true}); err != nil ||
+		!reflect.DeepEqual(c, want) {
 		t.Fatalf("got %+v, %v, want %+v", c, err, want)
 	}
 	_, err = a.createCompany(t.Context(), NewCompany{OwnerEmail: "a@example.com", Name: "Second"})
@@ -24,10 +25,12 @@ func TestCompany(t *testing.T) {
 	_, err = a.createCompany(t.Context(), NewCompany{OwnerEmail: "a@example.com"})
 	wants(t, "no name", err, accounts.ErrInvalid, "company name is empty")
 
-	if c, err = a.companies.SetCompany(t.Context(), c.ID, CompanyChange{Approved: ptr(true)}); err != nil || !c.Approved || !c.Verified {
+	if c, err = a.companies.SetCompany(t.Context(), c.ID, CompanyChange{Approved: ptr(true)}); err != nil || !c.Approved ||
+		!c.Verified {
 		t.Errorf("approving: %+v, %v", c, err)
 	}
-	if c, err = a.companies.SetCompany(t.Context(), c.ID, CompanyChange{Verified: ptr(false), SmartEncoding: ptr(true)}); err != nil ||
+	if c, err = a.companies.SetCompany(t.Context(), c.ID,
+		CompanyChange{Verified: ptr(false), SmartEncoding: ptr(true)}); err != nil ||
 		!c.Approved || c.Verified || !c.SmartEncoding {
 		t.Errorf("changing the others: %+v, %v", c, err)
 	}
@@ -57,7 +60,8 @@ func TestQuietHoursOfAll(t *testing.T) {
 	odd, even := a.mustCompany(t, "a@example.com"), a.mustCompany(t, "b@example.com")
 	a.exec(t, `update companies set quiet_hours = '21:00-06:00' where id = $1`, even.ID)
 	for _, text := range []string{"08:00-08:00", "24:00-06:00", "", "21:00"} {
-		if _, err := a.pool.Exec(t.Context(), `update companies set quiet_hours = $2 where id = $1`, odd.ID, text); err == nil {
+		if _, err := a.pool.Exec(t.Context(), `update companies set quiet_hours = $2 where id = $1`, odd.ID,
+			text); err == nil {
 			t.Errorf("%q was taken", text)
 		}
 	}
@@ -76,14 +80,16 @@ func TestAwaiting(t *testing.T) {
 		a.mustUser(t, email)
 		ids = append(ids, a.mustCompany(t, email).ID)
 	}
-	if _, err := a.companies.SetCompany(t.Context(), ids[1], CompanyChange{Approved: ptr(true), Verified: ptr(true)}); err != nil {
+	if _, err := a.companies.SetCompany(t.Context(), ids[1],
+		CompanyChange{Approved: ptr(true), Verified: ptr(true)}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := a.companies.Awaiting(t.Context(), 0, 10)
 	if err != nil || len(list) != 2 || list[0].Company.ID != ids[0] || list[1].OwnerEmail != "c@example.com" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err = a.companies.Awaiting(t.Context(), ids[0], 1); err != nil || len(list) != 1 || list[0].Company.ID != ids[2] {
+	if list, err = a.companies.Awaiting(t.Context(), ids[0], 1); err != nil || len(list) != 1 ||
+		list[0].Company.ID != ids[2] {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

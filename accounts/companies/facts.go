@@ -78,7 +78,8 @@ func (e *FactsError) Unwrap() error { return accounts.ErrInvalid }
 func (e *FactsError) ForUser() {}
 
 // ErrFactsClosed means that the company is approved with these facts, which are final.
-var ErrFactsClosed = accounts.Errorf(accounts.ErrInvalid, "the company is approved with these facts, which cannot be changed now")
+var ErrFactsClosed = accounts.Errorf(accounts.ErrInvalid,
+	"the company is approved with these facts, which cannot be changed now")
 
 // clean trims and checks the facts of a form. It is lenient, because companies of other countries have other numbers,
 // and an administrator reads them.
@@ -92,9 +93,10 @@ func (f Facts) clean() (Facts, error) {
 		return text
 	}
 	anything := func(string) bool { return true }
-	f.NIF = line(FactNIF, strings.ToUpper(strings.NewReplacer(" ", "", "-", "", ".", "", "/", "").Replace(f.NIF)), 20, func(text string) bool {
-		return digitsIn(text) >= 6 && strings.Trim(text, accounts.Alphanumerics) == ""
-	})
+	f.NIF = line(FactNIF, strings.ToUpper(strings.NewReplacer(" ", "", "-", "", ".", "", "/", "").Replace(f.NIF)), 20,
+		func(text string) bool {
+			return digitsIn(text) >= 6 && strings.Trim(text, accounts.Alphanumerics) == ""
+		})
 	f.TradeRegister = line(FactTradeRegister, f.TradeRegister, 40, func(text string) bool {
 		return digitsIn(text) >= 1 && strings.Trim(text, accounts.Alphanumerics+" /.-°º") == ""
 	})
@@ -125,7 +127,8 @@ const factColumns = `coalesce(f.nif, ''), coalesce(f.trade_register, ''), coales
 // columns are the destinations of factColumns.
 func (f *Facts) columns() []any {
 	d := &f.Document
-	return []any{&f.NIF, &f.TradeRegister, &f.Address, &f.Phone, &f.Contact, &d.Name, &d.Type, &d.Size, &d.At, &d.Deleted, &f.ChangedAt}
+	return []any{&f.NIF, &f.TradeRegister, &f.Address, &f.Phone, &f.Contact, &d.Name, &d.Type, &d.Size, &d.At, &d.Deleted,
+		&f.ChangedAt}
 }
 
 func scanFacts(row pgx.CollectableRow) (f Facts, err error) {
@@ -166,22 +169,26 @@ func (a *Store) SetFacts(ctx context.Context, company sms.CompanyID, to Facts) (
 // SetDocument stores a company's document and replaces an earlier one. The errors are [accounts.ErrInvalid] for a file
 // that is too large or of another type, [ErrFactsClosed], [accounts.ErrNotFound] for an unknown company, or those of
 // Postgres.
-func (a *Store) SetDocument(ctx context.Context, company sms.CompanyID, name string, file []byte) (before, after Facts, err error) {
+func (a *Store) SetDocument(ctx context.Context, company sms.CompanyID, name string, file []byte) (before, after Facts,
+	err error) {
 	d, err := accounts.NewDocument(name, file)
 	if err != nil {
 		return before, after, err
 	}
 	closed := func(f Facts) bool { return f.Document.Name != "" }
-	return a.changeFacts(ctx, company, closed, `document = $2, document_name = $3, document_type = $4, document_size = $5, document_at = clock_timestamp()`,
+	return a.changeFacts(ctx, company, closed,
+		`document = $2, document_name = $3, document_type = $4, document_size = $5, document_at = clock_timestamp()`,
 		file, d.Name, d.Type, d.Size)
 }
 
 // changeFacts changes a company's facts. The error is [ErrFactsClosed] if the company is approved and closed returns
 // true.
-func (a *Store) changeFacts(ctx context.Context, company sms.CompanyID, closed func(Facts) bool, set string, args ...any) (before, after Facts, err error) {
+func (a *Store) changeFacts(ctx context.Context, company sms.CompanyID, closed func(Facts) bool, set string,
+	args ...any) (before, after Facts, err error) {
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		in := a.In(tx)
-		if _, err := tx.Exec(ctx, `insert into company_facts (company_id) values ($1) on conflict do nothing`, int64(company)); err != nil {
+		if _, err := tx.Exec(ctx, `insert into company_facts (company_id) values ($1) on conflict do nothing`,
+			int64(company)); err != nil {
 			if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.ConstraintName == "company_facts_company_id_fkey" {
 				return accounts.NoCompany(int64(company))
 			}
@@ -191,13 +198,15 @@ func (a *Store) changeFacts(ctx context.Context, company sms.CompanyID, closed f
 			return err
 		}
 		var approved bool
-		if err := tx.QueryRow(ctx, `select approved from companies where id = $1 for share`, int64(company)).Scan(&approved); err != nil {
+		if err := tx.QueryRow(ctx, `select approved from companies where id = $1 for share`, int64(company)).Scan(
+			&approved); err != nil {
 			return err
 		}
 		if approved && closed(before) {
 			return ErrFactsClosed
 		}
-		if _, err := tx.Exec(ctx, `update company_facts set changed_at = clock_timestamp(), `+set+` where company_id = $1`, append([]any{int64(company)}, args...)...); err != nil {
+		if _, err := tx.Exec(ctx, `update company_facts set changed_at = clock_timestamp(), `+set+` where company_id = $1`,
+			append([]any{int64(company)}, args...)...); err != nil {
 			return err
 		}
 		after, err = in.FactsOf(ctx, company)
@@ -211,14 +220,17 @@ func (a *Store) changeFacts(ctx context.Context, company sms.CompanyID, closed f
 
 // DocumentPart returns at most size bytes of a company's document, as [Store.FactsOf] returned it, from an offset.
 // [accounts.ErrNotFound] when it was replaced or deleted since.
-func (a *Store) DocumentPart(ctx context.Context, company sms.CompanyID, d accounts.Document, from, size int) ([]byte, error) {
+func (a *Store) DocumentPart(ctx context.Context, company sms.CompanyID, d accounts.Document, from, size int) (
+	[]byte, error) {
 	return accounts.One(ctx, a.pool, "reading a document", "the document was replaced or deleted", pgx.RowTo[[]byte],
-		`select substring(document from $3 for $4) from company_facts where company_id = $1 and document_at = $2 and document is not null`, int64(company), d.At, from+1, size)
+		`select substring(document from $3 for $4) from company_facts where company_id = $1 and document_at = $2
+			and document is not null`, int64(company), d.At, from+1, size)
 }
 
 // DeleteDocument deletes the content of a document after an administrator's check; its name stays. The error is
 // [accounts.ErrNotFound] when there is none.
 func (a *Store) DeleteDocument(ctx context.Context, company sms.CompanyID) (Facts, error) {
 	return accounts.One(ctx, a.pool, "deleting a document", fmt.Sprintf("company %d has no document", company), scanFacts,
-		`update company_facts f set document = null, changed_at = clock_timestamp() where company_id = $1 and document is not null returning `+factColumns, int64(company))
+		`update company_facts f set document = null, changed_at = clock_timestamp() where company_id = $1
+			and document is not null returning `+factColumns, int64(company))
 }

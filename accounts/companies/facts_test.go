@@ -14,7 +14,8 @@ import (
 )
 
 // stated are the facts of a company in Bujumbura.
-var stated = Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: "12, avenue de la Mission, Rohero, Bujumbura", Phone: "+257 22 21 00 00", Contact: "Aline Ndayishimiye"}
+var stated = Facts{NIF: "4000123456", TradeRegister: "RC 12345/21",
+	Address: "12, avenue de la Mission, Rohero, Bujumbura", Phone: "+257 22 21 00 00", Contact: "Aline Ndayishimiye"}
 
 // TestFactsAreChecked: each fact has a length and a form; the error names all invalid ones.
 func TestFactsAreChecked(t *testing.T) {
@@ -49,7 +50,8 @@ func TestFactsAreChecked(t *testing.T) {
 		try.change(&f)
 		got, err := f.clean()
 		wrong, _ := errors.AsType[*FactsError](err)
-		if (err == nil) != (try.wrong == "") || err != nil && strings.Join(wrong.Names, " ") != try.wrong || err != nil && !errors.Is(err, accounts.ErrInvalid) {
+		if (err == nil) != (try.wrong == "") || err != nil && strings.Join(wrong.Names, " ") != try.wrong || err != nil &&
+			!errors.Is(err, accounts.ErrInvalid) {
 			t.Errorf("%+v: %v, want %q", f, err, try.wrong)
 		}
 		if err == nil && (strings.ContainsAny(got.NIF, " -") || got.NIF != strings.ToUpper(got.NIF)) {
@@ -62,9 +64,12 @@ func TestFactsAreChecked(t *testing.T) {
 func TestDocumentType(t *testing.T) {
 	const pdf, png, jpeg = "%PDF-1.7\n", "\x89PNG\r\n\x1a\n", "\xff\xd8\xff\xe0\x00\x10JFIF"
 	for _, try := range []struct{ name, content, want string }{
-		{"rc.pdf", pdf, "application/pdf"}, {"RC.PDF", pdf, "application/pdf"}, {"a.b.png", png, "image/png"}, {"scan.jpg", jpeg, "image/jpeg"}, {"scan.JPEG", jpeg, "image/jpeg"},
-		{"rc.pdf", png, ""}, {"rc.png", pdf, ""}, {"rc", pdf, ""}, {"rc.pdf.html", pdf, ""}, {"rc.pdf", "<html><script>alert(1)</script>", ""}, {"rc.svg", "<svg/>", ""},
-		{"rc.exe", "MZ\x90\x00", ""}, {"rc.pdf", "", ""}, {"rc.gif", "GIF89a", ""}, {"rc.docx", "PK\x03\x04", ""}, {"rc.pdf", "PK\x03\x04", ""},
+		{"rc.pdf", pdf, "application/pdf"}, {"RC.PDF", pdf, "application/pdf"}, {"a.b.png", png, "image/png"},
+		{"scan.jpg", jpeg, "image/jpeg"}, {"scan.JPEG", jpeg, "image/jpeg"},
+		{"rc.pdf", png, ""}, {"rc.png", pdf, ""}, {"rc", pdf, ""}, {"rc.pdf.html", pdf, ""},
+		{"rc.pdf", "<html><script>alert(1)</script>", ""}, {"rc.svg", "<svg/>", ""},
+		{"rc.exe", "MZ\x90\x00", ""}, {"rc.pdf", "", ""}, {"rc.gif", "GIF89a", ""}, {"rc.docx", "PK\x03\x04", ""},
+		{"rc.pdf", "PK\x03\x04", ""},
 	} {
 		if got := accounts.DocumentType(try.name, []byte(try.content)); got != try.want {
 			t.Errorf("%s with %q: %q, want %q", try.name, try.content, got, try.want)
@@ -89,7 +94,8 @@ func TestFacts(t *testing.T) {
 	wants(t, "nothing", err, accounts.ErrInvalid, "nif, trade_register, address, phone, contact")
 
 	before, first, err := a.companies.SetFacts(t.Context(), id, stated)
-	if err != nil || before.NIF != "" || first.NIF != stated.NIF || !slices.Equal(first.Missing(), []string{FactDocument}) || first.Version() == "" {
+	if err != nil || before.NIF != "" || first.NIF != stated.NIF ||
+		!slices.Equal(first.Missing(), []string{FactDocument}) || first.Version() == "" {
 		t.Fatalf("%+v, %+v, %v", before, first, err)
 	}
 	pdf := append([]byte("%PDF-1.7\n"), make([]byte, 1000)...)
@@ -114,16 +120,19 @@ func TestFacts(t *testing.T) {
 		return f.Document, content, err
 	}
 	d, content, err := read(id)
-	if err != nil || d.Name != "new.pdf" || d.Type != "application/pdf" || d.Size != len(pdf)-1 || string(content) != string(pdf[:len(pdf)-1]) {
+	if err != nil || d.Name != "new.pdf" || d.Type != "application/pdf" || d.Size != len(pdf)-1 ||
+		string(content) != string(pdf[:len(pdf)-1]) {
 		t.Errorf("%+v, %d bytes, %v", d, len(content), err)
 	}
 	if _, _, err := read(other); !errors.Is(err, accounts.ErrNotFound) {
 		t.Error("another company's document:", err)
 	}
-	if p, err := a.companies.ApplicantByID(t.Context(), c.ID); err != nil || len(p.Facts.Missing()) != 0 || p.Facts.Version() == first.Version() || p.Facts.Document.Name != "new.pdf" {
+	if p, err := a.companies.ApplicantByID(t.Context(), c.ID); err != nil || len(p.Facts.Missing()) != 0 ||
+		p.Facts.Version() == first.Version() || p.Facts.Document.Name != "new.pdf" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if all, err := a.companies.Awaiting(t.Context(), 0, 10); err != nil || len(all) != 2 || all[0].Facts.NIF != stated.NIF || len(all[1].Facts.Missing()) != 6 {
+	if all, err := a.companies.Awaiting(t.Context(), 0, 10); err != nil || len(all) != 2 ||
+		all[0].Facts.NIF != stated.NIF || len(all[1].Facts.Missing()) != 6 {
 		t.Errorf("%+v, %v", all, err)
 	}
 

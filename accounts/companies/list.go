@@ -12,7 +12,8 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// The lists below are for operators: rows of all companies, with ids above after, in the order of the ids, at most limit.
+// The lists below are for operators: rows of all companies, with ids above after, in the order of the ids, at most
+// limit.
 
 // Companies lists companies.
 func (a *Store) Companies(ctx context.Context, after int64, limit int) ([]accounts.Company, error) {
@@ -34,7 +35,8 @@ const applicantColumns = `c.id, c.owner_id, c.name, c.approved, c.verified, c.sm
 
 func scanApplicant(row pgx.CollectableRow) (p Applicant, err error) {
 	c := &p.Company
-	err = row.Scan(append([]any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours, &p.OwnerEmail, &p.OwnerName, &p.CreatedAt}, p.Facts.columns()...)...)
+	err = row.Scan(append([]any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours,
+		&p.OwnerEmail, &p.OwnerName, &p.CreatedAt}, p.Facts.columns()...)...)
 	return p, err
 }
 
@@ -59,5 +61,6 @@ func (a *Store) FindCompanies(ctx context.Context, text string, after int64, lim
 
 // ApplicantByID returns the company with that id, and its owner.
 func (a *Store) ApplicantByID(ctx context.Context, id int64) (Applicant, error) {
-	return accounts.One(ctx, a.pool, "reading a company", accounts.NoCompany(id).Error(), scanApplicant, `select `+applicantColumns+` where c.id = $1`, id)
+	return accounts.One(ctx, a.pool, "reading a company", accounts.NoCompany(id).Error(), scanApplicant,
+		`select `+applicantColumns+` where c.id = $1`, id)
 }

@@ -81,7 +81,8 @@ func (a *Holders) Fresh(ctx context.Context, p *accounts.Principal) (*accounts.P
 // PrincipalOf reads a signed-in user from Postgres, as a principal without a token. The error is [accounts.ErrNotFound]
 // when there is no such user, or a database error.
 func (a *Holders) PrincipalOf(ctx context.Context, userID int64) (*accounts.Principal, error) {
-	rows, err := a.pool.Query(ctx, `select u.id, ''::bytea, null::text[], null::timestamptz, null::cidr[], `+principalColumns+` from users u `+principalJoins+` where u.id = $1`, userID)
+	rows, err := a.pool.Query(ctx, `select u.id, ''::bytea, null::text[], null::timestamptz, null::cidr[], `+
+		principalColumns+` from users u `+principalJoins+` where u.id = $1`, userID)
 	var p *accounts.Principal
 	if err == nil {
 		p, _, err = collectPrincipal(rows, 0)
@@ -99,7 +100,8 @@ func (a *Holders) PrincipalOf(ctx context.Context, userID int64) (*accounts.Prin
 // principal.
 func (a *Holders) load(ctx context.Context, tokenID int64) (*entry, error) {
 	rows, err := a.pool.Query(ctx, `select u.id, t.secret_hash, t.scopes, t.expires_at, t.networks, `+principalColumns+`
-		from api_tokens t join users u on u.id = t.user_id `+principalJoins+` where t.id = $1 and t.revoked_at is null and u.disabled_at is null
+		from api_tokens t join users u on u.id = t.user_id `+principalJoins+
+		` where t.id = $1 and t.revoked_at is null and u.disabled_at is null
 			and coalesce(t.expires_at > now(), true)`, tokenID)
 	if err != nil {
 		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
@@ -116,8 +118,10 @@ func (a *Holders) load(ctx context.Context, tokenID int64) (*entry, error) {
 // Columns and joins of a principal, besides the user's id and the token's hash and limits: one row for each sender of
 // the company, or one row without a sender.
 const (
-	principalColumns = `case when u.test_verified_at is not null then u.test_number else '' end, ` + accounts.JoinedCompany + `, coalesce(c.opt_outs, false),
-		       ` + accounts.LimitColumns + `, coalesce(s.id, 0), coalesce(s.name, ''), coalesce(s.country, ''), coalesce(s.approved, false),
+	principalColumns = `case when u.test_verified_at is not null then u.test_number else '' end, ` +
+		accounts.JoinedCompany + `, coalesce(c.opt_outs, false),
+		       ` + accounts.LimitColumns + `, coalesce(s.id, 0), coalesce(s.name, ''), coalesce(s.country, ''),
+			coalesce(s.approved, false),
 		       (select jsonb_object_agg(r.carrier, r.works) from sender_carriers r where r.sender_id = s.id)`
 	principalJoins = `left join companies c on c.id = u.company_id
 		left join senders s on s.company_id = c.id`
@@ -128,19 +132,22 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *accounts.Principal, 
 	p := accounts.Principal{TokenID: tokenID}
 	var company accounts.Company
 	var sender accounts.Sender
-	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&p.UserID, &hash, &p.Token.Scopes, &p.Token.ExpiresAt, &p.Token.Networks, &p.TestNumber}, company.Joined(), []any{&company.OptOuts},
-		company.Limits.Columns(), []any{&sender.ID, &sender.Name, &sender.Country, &sender.Approved, &sender.Works}), func() error {
-		if found == nil {
-			found = &p
-			if p.Company = company.OrNil(); p.Company != nil {
-				p.Company.Senders = map[string]accounts.Sender{}
+	_, err = pgx.ForEachRow(rows, slices.Concat(
+		[]any{&p.UserID, &hash, &p.Token.Scopes, &p.Token.ExpiresAt, &p.Token.Networks, &p.TestNumber}, company.Joined(),
+		[]any{&company.OptOuts},
+		company.Limits.Columns(), []any{&sender.ID, &sender.Name, &sender.Country, &sender.Approved, &sender.Works}),
+		func() error {
+			if found == nil {
+				found = &p
+				if p.Company = company.OrNil(); p.Company != nil {
+					p.Company.Senders = map[string]accounts.Sender{}
+				}
 			}
-		}
-		if sender.ID != 0 {
-			p.Company.Senders[sender.Name] = sender
-		}
-		return nil
-	})
+			if sender.ID != 0 {
+				p.Company.Senders[sender.Name] = sender
+			}
+			return nil
+		})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,7 +27,8 @@ func TestTokenIsShownOnceAndStoredHashed(t *testing.T) {
 		t.Fatalf("parseToken(%q) = %d, %v", text, id, ok)
 	}
 	var stored []byte
-	if err := a.pool.QueryRow(t.Context(), `select secret_hash from api_tokens where id = $1`, id).Scan(&stored); err != nil {
+	if err := a.pool.QueryRow(t.Context(), `select secret_hash from api_tokens where id = $1`, id).Scan(
+		&stored); err != nil {
 		t.Fatal(err)
 	}
 	if want := sha256.Sum256([]byte(secret)); !bytes.Equal(stored, want[:]) {
@@ -47,7 +48,8 @@ func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (&accounts.Principal{UserID: user.ID, TokenID: token.ID, Token: token.TokenLimits}); !reflect.DeepEqual(p, want) {
+	if want := (&accounts.Principal{UserID: user.ID, TokenID: token.ID, Token: token.TokenLimits}); !reflect.DeepEqual(
+		p, want) {
 		t.Errorf("a user alone: got %+v, want %+v", p, want)
 	}
 
@@ -57,7 +59,8 @@ func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.companies.SetCompany(t.Context(), company.ID, companies.CompanyChange{Approved: ptr(true), SmartEncoding: ptr(true)}); err != nil {
+	if _, err := a.companies.SetCompany(t.Context(), company.ID,
+		companies.CompanyChange{Approved: ptr(true), SmartEncoding: ptr(true)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.testNumbers.SetTestNumber(t.Context(), "a@example.com", "+25779000001", true); err != nil {
@@ -88,7 +91,8 @@ func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	if _, err := a.holders.PrincipalOf(t.Context(), user.ID+1); !errors.Is(err, accounts.ErrNotFound) {
 		t.Errorf("an unknown user: %v", err)
 	}
-	if _, err := a.holders.Fresh(t.Context(), &accounts.Principal{UserID: user.ID + 1}); !errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.Fresh(t.Context(), &accounts.Principal{UserID: user.ID + 1}); !errors.Is(
+		err, accounts.ErrUnauthenticated) {
 		t.Errorf("an unknown user, read again: %v", err)
 	}
 	if _, err := a.senders.SetSender(t.Context(), one.ID, true); err != nil {
@@ -182,7 +186,8 @@ func TestFreshSeesARecentApproval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := operator.companies.SetCompany(t.Context(), company.ID, companies.CompanyChange{Approved: &approved}); err != nil {
+		if _, err := operator.companies.SetCompany(t.Context(), company.ID,
+			companies.CompanyChange{Approved: &approved}); err != nil {
 			t.Fatal(err)
 		}
 		if fresh, err := a.holders.Fresh(t.Context(), p); err != nil || fresh.Company.Approved != approved {
@@ -202,7 +207,8 @@ func TestDatabaseAwayIsNotUnauthenticated(t *testing.T) {
 	if _, err := a.holders.Authenticate(t.Context(), text); err == nil || errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := a.holders.Fresh(t.Context(), &accounts.Principal{TokenID: 1}); err == nil || errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.Fresh(t.Context(), &accounts.Principal{TokenID: 1}); err == nil ||
+		errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("Fresh: %v", err)
 	}
 }
@@ -234,7 +240,8 @@ func TestLastUse(t *testing.T) {
 	if err := a.holders.storeLastUse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := a.keys.TokensOf(t.Context(), user.ID); err != nil || !again[0].LastUsedAt.Equal(*tokens[0].LastUsedAt) {
+	if again, err := a.keys.TokensOf(t.Context(), user.ID); err != nil ||
+		!again[0].LastUsedAt.Equal(*tokens[0].LastUsedAt) {
 		t.Errorf("the last use went backwards: %v", err)
 	}
 }

@@ -79,7 +79,8 @@ func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 		c.hits.Inc()
 		return e, nil
 	}
-	flight := c.misses.DoChan(strconv.FormatInt(id, 10)+" "+strconv.Itoa(epoch), func() (any, error) { return c.read(ctx, id) })
+	flight := c.misses.DoChan(strconv.FormatInt(id, 10)+" "+strconv.Itoa(epoch),
+		func() (any, error) { return c.read(ctx, id) })
 	select {
 	case r := <-flight:
 		if r.Err != nil {

@@ -1,7 +1,8 @@
-// Package keys has the keys of the HTTP API and of SMPP: [Store] reads and changes them, and [Holders] tells who holds one.
+// Package keys has the keys of the HTTP API and of SMPP: [Store] reads and changes them, and [Holders] tells who holds
+// one.
 //
-// [Holders.Authenticate], on every request's path, reads a cache: entries are at most two seconds old and are dropped by
-// change notices. Everything else reads and writes Postgres directly.
+// [Holders.Authenticate], on every request's path, reads a cache: entries are at most two seconds old and are dropped
+// by change notices. Everything else reads and writes Postgres directly.
 package keys
 
 import (
@@ -21,8 +22,8 @@ type Store struct {
 	forget func(id int64)
 }
 
-// New returns a Store. key is for hashing passwords of SMPP, the same in every process. A changed key is no longer in the
-// cache of holders; nil: nothing is cached.
+// New returns a Store. key is for hashing passwords of SMPP, the same in every process. A changed key is no longer in
+// the cache of holders; nil: nothing is cached.
 func New(pool *pgxpool.Pool, key []byte, holders *Holders) *Store {
 	a := &Store{pool, key, func(int64) {}}
 	if holders != nil {

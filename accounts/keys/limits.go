@@ -15,10 +15,12 @@ const MaxNetworks = 10
 func cleanLimits(l accounts.TokenLimits) (accounts.TokenLimits, error) {
 	for _, scope := range l.Scopes {
 		if scope != accounts.ScopeSend && scope != accounts.ScopeRead {
-			return l, accounts.Errorf(accounts.ErrInvalid, "%q is no scope: there are %s and %s", scope, accounts.ScopeSend, accounts.ScopeRead)
+			return l, accounts.Errorf(accounts.ErrInvalid, "%q is no scope: there are %s and %s", scope, accounts.ScopeSend,
+				accounts.ScopeRead)
 		}
 	}
-	l.Scopes = slices.DeleteFunc([]string{accounts.ScopeSend, accounts.ScopeRead}, func(scope string) bool { return !l.May(scope) })
+	l.Scopes = slices.DeleteFunc([]string{accounts.ScopeSend, accounts.ScopeRead},
+		func(scope string) bool { return !l.May(scope) })
 	if l.Expired() {
 		return l, accounts.Errorf(accounts.ErrInvalid, "the token would have expired already")
 	}
@@ -48,7 +50,8 @@ func ParseNetworks(text string) (networks []netip.Prefix, err error) {
 		}
 	}
 	if len(networks) > MaxNetworks {
-		return nil, accounts.Errorf(accounts.ErrInvalid, "these are %d networks; a token has at most %d", len(networks), MaxNetworks)
+		return nil, accounts.Errorf(accounts.ErrInvalid, "these are %d networks; a token has at most %d", len(networks),
+			MaxNetworks)
 	}
 	return networks, nil
 }

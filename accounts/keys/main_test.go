@@ -35,7 +35,8 @@ func newWorld(t *testing.T) *world {
 // on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
 	holders := NewHolders(pool, Options{Key: []byte("key")})
-	return &world{pool, New(pool, []byte("key"), holders), holders, people.New(pool), companies.New(pool, holders.Forget), senders.New(pool, "INTUMWATEST", holders.Forget),
+	return &world{pool, New(pool, []byte("key"), holders), holders, people.New(pool), companies.New(pool, holders.Forget),
+		senders.New(pool, "INTUMWATEST", holders.Forget),
 		testnumbers.New(pool, testnumbers.Options{Key: []byte("key"), Forget: holders.Forget})}
 }
 

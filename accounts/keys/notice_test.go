@@ -86,7 +86,8 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 	}
 	company := here.mustCompany(t, "a@example.com")
 	soon(t, "a new company", func() bool { return now().Company != nil })
-	if _, err := here.companies.SetCompany(t.Context(), company.ID, companies.CompanyChange{Approved: ptr(true)}); err != nil {
+	if _, err := here.companies.SetCompany(t.Context(), company.ID,
+		companies.CompanyChange{Approved: ptr(true)}); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, "an approval", func() bool { return now().Company.Approved })
@@ -96,7 +97,8 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon(t, "a sender's approval", func() bool { return now().Company.Senders["ACME"].Approved })
-	if _, _, err := here.senders.SetRegistration(t.Context(), sender.ID, "leo", senders.RegistrationChange{State: senders.RegistrationApproved}); err != nil {
+	if _, _, err := here.senders.SetRegistration(t.Context(), sender.ID, "leo",
+		senders.RegistrationChange{State: senders.RegistrationApproved}); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, "a sender's registration", func() bool { return now().Company.Senders["ACME"].WorksAt("leo", true) })

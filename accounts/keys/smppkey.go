@@ -47,7 +47,8 @@ func (l SMPPLimits) clean() (SMPPLimits, error) {
 		name           string
 		value          *int
 		standard, most int
-	}{{"sessions", &l.Sessions, DefaultSMPP.Sessions, MostSMPP.Sessions}, {"window", &l.Window, DefaultSMPP.Window, MostSMPP.Window}, {"tps", &l.TPS, DefaultSMPP.TPS, MostSMPP.TPS}} {
+	}{{"sessions", &l.Sessions, DefaultSMPP.Sessions, MostSMPP.Sessions},
+		{"window", &l.Window, DefaultSMPP.Window, MostSMPP.Window}, {"tps", &l.TPS, DefaultSMPP.TPS, MostSMPP.TPS}} {
 		if *limit.value == 0 {
 			*limit.value = limit.standard
 		}
@@ -68,9 +69,10 @@ const (
 	passwordLength = 8
 )
 
-// CreateSMPPKey creates a key of kind SMPP for a user, as [Store.CreateOwnToken]. It works only from networks, which must
-// not be empty. The password is shown once and cannot be read again.
-func (a *Store) CreateSMPPKey(ctx context.Context, userID int64, name string, networks []netip.Prefix, limits SMPPLimits) (t Token, password string, err error) {
+// CreateSMPPKey creates a key of kind SMPP for a user, as [Store.CreateOwnToken]. It works only from networks, which
+// must not be empty. The password is shown once and cannot be read again.
+func (a *Store) CreateSMPPKey(ctx context.Context, userID int64, name string, networks []netip.Prefix,
+	limits SMPPLimits) (t Token, password string, err error) {
 	if name, err = accounts.CleanName("key name", name); err != nil {
 		return Token{}, "", err
 	}
@@ -80,13 +82,17 @@ func (a *Store) CreateSMPPKey(ctx context.Context, userID int64, name string, ne
 	if err := checkNetworks(networks); err != nil {
 		return Token{}, "", err
 	}
-	t = Token{UserID: userID, Name: name, TokenLimits: accounts.TokenLimits{Scopes: []string{ScopeSMPP}, Networks: networks}, SMPPLimits: limits,
+	t = Token{UserID: userID, Name: name, TokenLimits: accounts.TokenLimits{Scopes: []string{ScopeSMPP},
+		Networks: networks}, SMPPLimits: limits,
 		SystemID: randomText(systemIDLength, accounts.Alphanumerics[36:])}
 	password = randomText(passwordLength, accounts.Alphanumerics)
 	err = a.withRoom(ctx, userID, func(in *Store) error {
-		if err := in.pool.QueryRow(ctx, `insert into api_tokens (user_id, name, secret_hash, scopes, networks, system_id, sessions, "window", tps, alphabet)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id, created_at`, userID, name, passwordHash(a.key, t.SystemID, password),
-			t.Scopes, networks, t.SystemID, limits.Sessions, limits.Window, limits.TPS, limits.Alphabet).Scan(&t.ID, &t.CreatedAt); err != nil {
+		if err := in.pool.QueryRow(ctx, `insert into api_tokens (user_id, name, secret_hash, scopes, networks, system_id,
+			sessions, "window", tps, alphabet)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id, created_at`, userID, name,
+			passwordHash(a.key, t.SystemID, password),
+			t.Scopes, networks, t.SystemID, limits.Sessions, limits.Window, limits.TPS, limits.Alphabet).Scan(
+			&t.ID, &t.CreatedAt); err != nil {
 			return fmt.Errorf("storing a key of kind SMPP: %w", err)
 		}
 		return letter.WriteUser(ctx, in.pool, letter.Key, userID, letter.KeyValues{Name: name})
@@ -128,7 +134,8 @@ func (a *Store) SetSMPPKey(ctx context.Context, id int64, change SMPPChange) (SM
 	if err := checkNetworks(is.Networks); err != nil {
 		return SMPPKey{}, err
 	}
-	_, err = accounts.Exec(ctx, a.pool, "changing a key of kind SMPP", `update api_tokens set networks = $2, sessions = $3, "window" = $4, tps = $5, alphabet = $6 where id = $1`,
+	_, err = accounts.Exec(ctx, a.pool, "changing a key of kind SMPP",
+		`update api_tokens set networks = $2, sessions = $3, "window" = $4, tps = $5, alphabet = $6 where id = $1`,
 		id, is.Networks, is.Sessions, is.Window, is.TPS, is.Alphabet)
 	a.forget(id)
 	return is, err
@@ -155,7 +162,8 @@ func (a *Holders) SMPPLogin(ctx context.Context, systemID, password, address str
 	var id int64
 	err := postgres.Each(ctx, a.pool, "looking up a system_id", []any{&id, &stored}, func() error { return nil }, `
 		select t.id, t.secret_hash from api_tokens t join users u on u.id = t.user_id
-		where t.system_id = $1 and t.revoked_at is null and u.disabled_at is null and coalesce(t.expires_at > now(), true)`, postgres.Text(systemID))
+		where t.system_id = $1 and t.revoked_at is null and u.disabled_at is null and coalesce(t.expires_at > now(), true)`,
+		postgres.Text(systemID))
 	if err != nil {
 		return Token{}, err
 	}
@@ -205,22 +213,26 @@ const smppKeys = `select ` + tokenColumns + `, coalesce((select company_id from 
 // SMPPKeys lists keys of kind SMPP with ids above after, at most limit; company 0: of all companies.
 func (a *Store) SMPPKeys(ctx context.Context, company, after int64, limit int) ([]SMPPKey, error) {
 	return postgres.All(ctx, a.pool, "listing keys of kind SMPP", pgx.RowToStructByPos[SMPPKey],
-		smppKeys+`id > $1 and ($2 = 0 or user_id in (select id from users where company_id = $2)) order by id limit $3`, after, company, limit)
+		smppKeys+`id > $1 and ($2 = 0 or user_id in (select id from users where company_id = $2)) order by id limit $3`,
+		after, company, limit)
 }
 
 // SMPPKeysByID returns the keys of kind SMPP among ids, also those that are revoked.
 func (a *Store) SMPPKeysByID(ctx context.Context, ids []int64) ([]SMPPKey, error) {
-	return postgres.All(ctx, a.pool, "reading keys of kind SMPP", pgx.RowToStructByPos[SMPPKey], smppKeys+`id = any($1) order by id`, ids)
+	return postgres.All(ctx, a.pool, "reading keys of kind SMPP", pgx.RowToStructByPos[SMPPKey],
+		smppKeys+`id = any($1) order by id`, ids)
 }
 
 // SMPPKeyByID returns a key of kind SMPP; [accounts.ErrNotFound] for any other key.
 func (a *Store) SMPPKeyByID(ctx context.Context, id int64) (SMPPKey, error) {
-	return accounts.One(ctx, a.pool, "reading a key of kind SMPP", noToken(id).Error(), pgx.RowToStructByPos[SMPPKey], smppKeys+`id = $1`, id)
+	return accounts.One(ctx, a.pool, "reading a key of kind SMPP", noToken(id).Error(), pgx.RowToStructByPos[SMPPKey],
+		smppKeys+`id = $1`, id)
 }
 
 // SMPPKeysOf returns those keys of kind SMPP of ids that may still bind.
 func (a *Holders) SMPPKeysOf(ctx context.Context, ids []int64) ([]Token, error) {
-	return postgres.All(ctx, a.pool, "reading keys of kind SMPP", pgx.RowToStructByPos[Token], `select `+tokenColumns+` from api_tokens
+	return postgres.All(ctx, a.pool, "reading keys of kind SMPP", pgx.RowToStructByPos[Token], `select `+tokenColumns+
+		` from api_tokens
 		where id = any($1) and system_id is not null and revoked_at is null and coalesce(expires_at > now(), true)
 			and user_id in (select id from users where disabled_at is null)`, ids)
 }

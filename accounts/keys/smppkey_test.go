@@ -19,7 +19,8 @@ import (
 func TestSMPPKey(t *testing.T) {
 	a := newWorld(t)
 	ctx := t.Context()
-	user, err := a.people.CreateUser(ctx, people.NewUser{Email: "a@example.com", Name: "A", Password: "long enough password"})
+	user, err := a.people.CreateUser(ctx, people.NewUser{Email: "a@example.com", Name: "A",
+		Password: "long enough password"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +34,16 @@ func TestSMPPKey(t *testing.T) {
 	for _, bad := range []struct {
 		networks []netip.Prefix
 		limits   SMPPLimits
-	}{{nil, SMPPLimits{}}, {networks, SMPPLimits{Window: 101}}, {networks, SMPPLimits{Sessions: -1}}, {networks, SMPPLimits{Alphabet: "ascii"}}} {
-		if _, _, err := a.keys.CreateSMPPKey(ctx, user.ID, "bank", bad.networks, bad.limits); !errors.Is(err, accounts.ErrInvalid) {
+	}{{nil, SMPPLimits{}}, {networks, SMPPLimits{Window: 101}}, {networks, SMPPLimits{Sessions: -1}},
+		{networks, SMPPLimits{Alphabet: "ascii"}}} {
+		if _, _, err := a.keys.CreateSMPPKey(ctx, user.ID, "bank", bad.networks, bad.limits); !errors.Is(
+			err, accounts.ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	key, password, err := a.keys.CreateSMPPKey(ctx, user.ID, "bank", networks, SMPPLimits{TPS: 50})
-	if err != nil || len(password) != 8 || len(key.SystemID) > 15 || key.SMPPLimits != (SMPPLimits{4, 10, 50, AlphabetGSM7}) {
+	if err != nil || len(password) != 8 || len(key.SystemID) > 15 ||
+		key.SMPPLimits != (SMPPLimits{4, 10, 50, AlphabetGSM7}) {
 		t.Fatalf("%+v, %q, %v", key, password, err)
 	}
 	login := func(systemID, password, address string, want error) {
@@ -73,7 +77,10 @@ func TestSMPPKey(t *testing.T) {
 	if _, err := a.keys.SetSMPPKey(ctx, other.ID, SMPPChange{}); !errors.Is(err, accounts.ErrNotFound) {
 		t.Errorf("a key of the HTTP API is changed: %v", err)
 	}
-	if set, err := a.keys.SetSMPPKey(ctx, key.ID, SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")}, SMPPLimits: SMPPLimits{Window: 100, Alphabet: AlphabetLatin1}}); err != nil || set.SMPPLimits != (SMPPLimits{4, 100, 50, AlphabetLatin1}) {
+	if set, err := a.keys.SetSMPPKey(ctx, key.ID,
+		SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")},
+			SMPPLimits: SMPPLimits{Window: 100, Alphabet: AlphabetLatin1}}); err != nil ||
+		set.SMPPLimits != (SMPPLimits{4, 100, 50, AlphabetLatin1}) {
 		t.Errorf("changed to %+v, %v", set, err)
 	}
 	login(key.SystemID, password, "192.0.2.7", ErrNetwork)

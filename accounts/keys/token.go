@@ -45,7 +45,8 @@ func (t Token) Recorded() map[string]any {
 		recorded["networks"] = t.Networks
 	}
 	if t.SystemID != "" {
-		recorded["system_id"], recorded["sessions"], recorded["window"], recorded["tps"], recorded["alphabet"] = t.SystemID, t.Sessions, t.Window, t.TPS, t.Alphabet
+		recorded["system_id"], recorded["sessions"], recorded["window"], recorded["tps"], recorded["alphabet"] = t.SystemID,
+			t.Sessions, t.Window, t.TPS, t.Alphabet
 	}
 	return recorded
 }
@@ -56,13 +57,15 @@ const smppColumns = `coalesce(system_id, ''), coalesce(sessions, 0), coalesce("w
 
 // CreateToken creates a token of the user with that email. The second result is its text, which is shown once and
 // cannot be read again.
-func (a *Store) CreateToken(ctx context.Context, email, name string, limits accounts.TokenLimits) (Token, string, error) {
+func (a *Store) CreateToken(ctx context.Context, email, name string, limits accounts.TokenLimits) (
+	Token, string, error) {
 	name, err := accounts.CleanName("token name", name)
 	if err != nil {
 		return Token{}, "", err
 	}
 	email = accounts.FoldEmail(email)
-	user, err := accounts.One(ctx, a.pool, "reading a user", accounts.NoUser(email), pgx.RowTo[int64], `select id from users where email = $1`, email)
+	user, err := accounts.One(ctx, a.pool, "reading a user", accounts.NoUser(email), pgx.RowTo[int64],
+		`select id from users where email = $1`, email)
 	if err != nil {
 		return Token{}, "", err
 	}
@@ -71,7 +74,8 @@ func (a *Store) CreateToken(ctx context.Context, email, name string, limits acco
 
 // CreateOwnToken is [Store.CreateToken] by a user whose role allows it. [accounts.ErrTooMany] when the user's company,
 // or a user without one, has [MaxTokens], even if several are created at once.
-func (a *Store) CreateOwnToken(ctx context.Context, userID int64, name string, limits accounts.TokenLimits) (t Token, text string, err error) {
+func (a *Store) CreateOwnToken(ctx context.Context, userID int64, name string, limits accounts.TokenLimits) (
+	t Token, text string, err error) {
 	if name, err = accounts.CleanName("token name", name); err != nil {
 		return Token{}, "", err
 	}
@@ -98,7 +102,8 @@ func (a *Store) withRoom(ctx context.Context, userID int64, insert func(in *Stor
 		}
 		if err := tx.QueryRow(ctx, `
 			select count(*) from api_tokens t join users u on u.id = t.user_id
-			where (u.id = $1 or u.company_id = (select company_id from users where id = $1)) and t.revoked_at is null and coalesce(t.expires_at > now(), true)`,
+			where (u.id = $1 or u.company_id = (select company_id from users where id = $1)) and t.revoked_at is null
+			and coalesce(t.expires_at > now(), true)`,
 			userID).Scan(&active); err != nil {
 			return fmt.Errorf("counting the tokens of user %d: %w", userID, err)
 		}
@@ -109,7 +114,8 @@ func (a *Store) withRoom(ctx context.Context, userID int64, insert func(in *Stor
 	})
 }
 
-func (a *Store) insertToken(ctx context.Context, userID int64, name string, limits accounts.TokenLimits) (Token, string, error) {
+func (a *Store) insertToken(ctx context.Context, userID int64, name string, limits accounts.TokenLimits) (
+	Token, string, error) {
 	limits, err := cleanLimits(limits)
 	if err != nil {
 		return Token{}, "", err
@@ -118,7 +124,8 @@ func (a *Store) insertToken(ctx context.Context, userID int64, name string, limi
 	hash := sha256.Sum256([]byte(secret))
 	t := Token{UserID: userID, Name: name, TokenLimits: limits}
 	err = a.pool.QueryRow(ctx,
-		`insert into api_tokens (user_id, name, secret_hash, scopes, expires_at, networks) values ($1, $2, $3, $4, $5, $6) returning id, created_at`,
+		`insert into api_tokens (user_id, name, secret_hash, scopes, expires_at, networks) values ($1, $2, $3, $4, $5, $6)
+			returning id, created_at`,
 		userID, name, hash[:], limits.Scopes, limits.ExpiresAt, limits.Networks).Scan(&t.ID, &t.CreatedAt)
 	if err != nil {
 		return Token{}, "", fmt.Errorf("storing a token: %w", err)
@@ -168,7 +175,8 @@ func (a *Store) TokensOfCompany(ctx context.Context, company int64) ([]Token, er
 func (a *Store) tokens(ctx context.Context, condition string, of int64) ([]Token, error) {
 	return postgres.All(ctx, a.pool, "listing tokens", pgx.RowToStructByPos[Token], `select * from (
 			select `+tokenColumns+` from api_tokens where `+condition+`
-			order by revoked_at is not null or coalesce(expires_at <= now(), false), id desc limit $2) listed order by id desc`, of, tokensListed)
+			order by revoked_at is not null or coalesce(expires_at <= now(), false), id desc limit $2) listed order by id desc`,
+		of, tokensListed)
 }
 
 // TokenByID returns a token without its secret.

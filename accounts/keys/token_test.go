@@ -63,7 +63,8 @@ func TestTokensOfPeople(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.UserID != developer.ID || p.Company == nil || p.Company.ID != company.ID || p.Company.OwnerID != owner.ID {
+	if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.UserID != developer.ID || p.Company == nil ||
+		p.Company.ID != company.ID || p.Company.OwnerID != owner.ID {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for range MaxTokens - 1 {
@@ -72,7 +73,8 @@ func TestTokensOfPeople(t *testing.T) {
 		}
 	}
 	for _, id := range []int64{owner.ID, developer.ID} {
-		if _, _, err := a.keys.CreateOwnToken(t.Context(), id, "x", accounts.TokenLimits{}); !errors.Is(err, accounts.ErrTooMany) {
+		if _, _, err := a.keys.CreateOwnToken(t.Context(), id, "x", accounts.TokenLimits{}); !errors.Is(
+			err, accounts.ErrTooMany) {
 			t.Errorf("one more: %v", err)
 		}
 	}

@@ -13,9 +13,11 @@ import (
 func TestParseNetworks(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", " , ": "", "196.2.8.7": "196.2.8.7/32", "196.2.8.7/24": "196.2.8.0/24", "2c0f:1::5/48,196.2.8.7": "2c0f:1::/48 196.2.8.7/32",
-		"10.0.0.1 10.0.0.1/32": "10.0.0.1/32", strings.Repeat("10.0.0.0/8,", 11): "10.0.0.0/8",
-		"196.2.8": "!", "196.2.8.0/33": "!", "::ffff:196.2.8.7": "!", "fe80::1%eth0": "!", "fe80::1%eth0/64": "!", "a": "!", "196.2.8.0/": "!", "1.1.1.1;2.2.2.2": "!",
+		"": "", " , ": "", "196.2.8.7": "196.2.8.7/32", "196.2.8.7/24": "196.2.8.0/24",
+		"2c0f:1::5/48,196.2.8.7": "2c0f:1::/48 196.2.8.7/32",
+		"10.0.0.1 10.0.0.1/32":   "10.0.0.1/32", strings.Repeat("10.0.0.0/8,", 11): "10.0.0.0/8",
+		"196.2.8": "!", "196.2.8.0/33": "!", "::ffff:196.2.8.7": "!", "fe80::1%eth0": "!", "fe80::1%eth0/64": "!", "a": "!",
+		"196.2.8.0/": "!", "1.1.1.1;2.2.2.2": "!",
 		"1.0.0.0/8 2.0.0.0/8 3.0.0.0/8 4.0.0.0/8 5.0.0.0/8 6.0.0.0/8 7.0.0.0/8 8.0.0.0/8 9.0.0.0/8 10.0.0.0/8 11.0.0.0/8": "!",
 	} {
 		networks, err := ParseNetworks(text)
@@ -23,7 +25,8 @@ func TestParseNetworks(t *testing.T) {
 		for _, n := range networks {
 			got = append(got, n.String())
 		}
-		if wrong := errors.Is(err, accounts.ErrInvalid); wrong != (want == "!") || !wrong && (err != nil || strings.Join(got, " ") != want) {
+		if wrong := errors.Is(err, accounts.ErrInvalid); wrong != (want == "!") || !wrong &&
+			(err != nil || strings.Join(got, " ") != want) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
@@ -36,8 +39,9 @@ func TestTokenNetworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for address, want := range map[string]bool{
-		"196.2.8.0": true, "196.2.8.255": true, "196.2.9.0": false, "::ffff:196.2.8.7": true, "2c0f:1::9": true, "2c0f:1::9%eth0": true,
-		"2c0f:2::9": false, "10.0.0.1": true, "10.0.0.2": false, "": false, "@": false,
+		"196.2.8.0": true, "196.2.8.255": true, "196.2.9.0": false, "::ffff:196.2.8.7": true, "2c0f:1::9": true,
+		"2c0f:1::9%eth0": true,
+		"2c0f:2::9":      false, "10.0.0.1": true, "10.0.0.2": false, "": false, "@": false,
 	} {
 		if got := (accounts.TokenLimits{Networks: networks}).From(address); got != want {
 			t.Errorf("%q: %v", address, got)
@@ -76,7 +80,8 @@ func TestTokenLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, got := range []accounts.TokenLimits{p.Token, read.TokenLimits, made.TokenLimits} {
-			if got.May(accounts.ScopeSend) != c.send || got.May(accounts.ScopeRead) != c.read || len(got.Networks) != len(c.limits.Networks) ||
+			if got.May(accounts.ScopeSend) != c.send || got.May(accounts.ScopeRead) != c.read ||
+				len(got.Networks) != len(c.limits.Networks) ||
 				(got.ExpiresAt == nil) != (c.limits.ExpiresAt == nil) || got.ExpiresAt != nil && !got.ExpiresAt.Equal(soon) {
 				t.Errorf("%+v: got %+v", c.limits, got)
 			}
@@ -93,7 +98,8 @@ func TestTokenLimits(t *testing.T) {
 func TestTokenExpires(t *testing.T) {
 	a := newWorld(t)
 	u := a.mustUser(t, "a@example.com")
-	token, text, err := a.keys.CreateOwnToken(t.Context(), u.ID, "x", accounts.TokenLimits{ExpiresAt: ptr(postgres.Now().Add(time.Hour))})
+	token, text, err := a.keys.CreateOwnToken(t.Context(), u.ID, "x",
+		accounts.TokenLimits{ExpiresAt: ptr(postgres.Now().Add(time.Hour))})
 	if err != nil {
 		t.Fatal(err)
 	}

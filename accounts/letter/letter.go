@@ -1,5 +1,5 @@
-// Package letter has the mails that must not be lost: each is stored in the transaction of its event. Package letters sends
-// them.
+// Package letter has the mails that must not be lost: each is stored in the transaction of its event. Package letters
+// sends them.
 package letter
 
 import (
@@ -60,7 +60,8 @@ type KeyValues struct {
 type EndpointValues struct {
 	URL     string `json:"url"`
 	Rotated bool   `json:"rotated,omitempty"` // the signing secret was renewed
-	Given   bool   `json:"given,omitempty"`   // an operator replaced the signing secret, and the old one is not valid any more
+	// an operator replaced the signing secret, and the old one is not valid any more
+	Given bool `json:"given,omitempty"`
 }
 
 // Beginning and end of statements that write letters. A trigger wakes the processes that send them.
@@ -104,7 +105,8 @@ func Take(ctx context.Context, db postgres.DB, lease time.Duration, limit int) (
 
 // Drop deletes a letter, unless it was replaced meanwhile.
 func Drop(ctx context.Context, db postgres.DB, l Letter) error {
-	_, err := accounts.Exec(ctx, db, fmt.Sprintf("deleting a letter to company %d", l.Company), `delete from letters where id = $1 and written_at = $2`, l.ID, l.Written)
+	_, err := accounts.Exec(ctx, db, fmt.Sprintf("deleting a letter to company %d", l.Company),
+		`delete from letters where id = $1 and written_at = $2`, l.ID, l.Written)
 	return err
 }
 

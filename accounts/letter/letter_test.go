@@ -84,8 +84,8 @@ func TestDecisionsAreMailed(t *testing.T) {
 	}
 }
 
-// TestAccountChangesAreMailed: changes that weaken an account's protection, or that a thief would make, write a letter to
-// the user.
+// TestAccountChangesAreMailed: changes that weaken an account's protection, or that a thief would make, write a letter
+// to the user.
 func TestAccountChangesAreMailed(t *testing.T) {
 	a := newWorld(t)
 	a.mustUser(t, "other@example.com")
@@ -105,7 +105,8 @@ func TestAccountChangesAreMailed(t *testing.T) {
 	const another = "another password"
 	for kind, do := range map[string]func() error{
 		letter.Tries: func() error {
-			return errors.Join(a.signIn.WarnOfTries(t.Context(), " A@example.com"), a.signIn.WarnOfTries(t.Context(), "unknown@example.com"))
+			return errors.Join(a.signIn.WarnOfTries(t.Context(), " A@example.com"),
+				a.signIn.WarnOfTries(t.Context(), "unknown@example.com"))
 		},
 		letter.TwoStep: func() error { return a.signIn.DropSecondFactor(t.Context(), u.ID) },
 		letter.Key: func() error {
@@ -132,7 +133,8 @@ func TestAccountChangesAreMailed(t *testing.T) {
 		}
 		letters, err := letter.Take(t.Context(), a.pool, time.Minute, 10)
 		letters = slices.DeleteFunc(letters, func(l letter.Letter) bool { return l.Subject < 0 }) // to nobody
-		if err != nil || len(letters) != 1 || letters[0].Kind != strings.TrimSpace(kind) || letters[0].Company != 0 || letters[0].Subject != u.ID {
+		if err != nil || len(letters) != 1 || letters[0].Kind != strings.TrimSpace(kind) || letters[0].Company != 0 ||
+			letters[0].Subject != u.ID {
 			t.Fatalf("%s: %+v, %v", kind, letters, err)
 		}
 		if err := letter.Drop(t.Context(), a.pool, letters[0]); err != nil {

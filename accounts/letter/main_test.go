@@ -34,7 +34,8 @@ func newWorld(t *testing.T) *world {
 
 // on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	return &world{pool, people.New(pool), people.NewSignIn(pool, nil), people.NewSessions(pool), companies.New(pool, nil), senders.New(pool, "", nil), keys.New(pool, nil, nil)}
+	return &world{pool, people.New(pool), people.NewSignIn(pool, nil), people.NewSessions(pool), companies.New(pool, nil),
+		senders.New(pool, "", nil), keys.New(pool, nil, nil)}
 }
 
 func (a *world) mustCompany(t *testing.T, email string) (c accounts.Company) {

@@ -64,18 +64,21 @@ func (a *SignIn) BeginReset(ctx context.Context, email, language string) (token 
 
 // createLink runs the same statements with the same changes whether it creates a link or not, and then stores one that
 // opens nothing: its duration does not show which, however long a commit takes.
-func (a *SignIn) createLink(ctx context.Context, purpose string, l Link, forUser bool) (token string, made bool, err error) {
+func (a *SignIn) createLink(ctx context.Context, purpose string, l Link, forUser bool) (token string, made bool,
+	err error) {
 	token, hash := newLinkToken()
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `
 			delete from mail_links where email = $1 and purpose in ($2, $4) and id not in (
-				select id from mail_links where email = $1 and purpose in ($2, $4) and expires_at > now() order by id desc limit $3)`,
+				select id from mail_links where email = $1 and purpose in ($2, $4) and expires_at > now() order by id desc
+					limit $3)`,
 			l.Email, purpose, maxLinks-1, linkNone); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, `
 			insert into mail_links (purpose, token_hash, email, name, language, expires_at)
-			select case when exists (select from users where email = $3) = $7 then $1 else $8 end, $2, $3, $4, $5, now() + $6::interval
+			select case when exists (select from users where email = $3) = $7 then $1 else $8 end, $2, $3, $4, $5,
+				now() + $6::interval
 			returning purpose = $1`,
 			purpose, hash, l.Email, l.Name, knownLanguage(l.Language), LinkLife, forUser, linkNone).Scan(&made)
 	})
@@ -133,7 +136,8 @@ func (a *SignIn) FinishSignUp(ctx context.Context, token, password string) (User
 	return a.finish(ctx, linkSignUp, token, password, func(pgx.Tx, User) error { return nil })
 }
 
-func (a *SignIn) finish(ctx context.Context, purpose, token, password string, record func(pgx.Tx, User) error) (u User, err error) {
+func (a *SignIn) finish(ctx context.Context, purpose, token, password string, record func(pgx.Tx, User) error) (
+	u User, err error) {
 	hash, err := hashNewPassword(ctx, password)
 	if err != nil {
 		return User{}, err
@@ -145,7 +149,8 @@ func (a *SignIn) finish(ctx context.Context, purpose, token, password string, re
 		}
 		u = User{Email: l.Email, Name: l.Name, Language: l.Language, Company: l.Company, Role: l.Role}
 		err = tx.QueryRow(ctx, `
-			insert into users (email, name, password_hash, language, company_id, role) values ($1, $2, $3, $4, nullif($5, 0), nullif($6, ''))
+			insert into users (email, name, password_hash, language, company_id, role) values ($1, $2, $3, $4, nullif($5, 0),
+				nullif($6, ''))
 			returning id, created_at`,
 			u.Email, u.Name, hash, u.Language, u.Company, string(u.Role)).Scan(&u.ID, &u.CreatedAt)
 		if accounts.IsUnique(err, "users_email_key") {
@@ -170,7 +175,8 @@ func (a *SignIn) FinishReset(ctx context.Context, token, password string) (u Use
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `update users set password_hash = $2 where email = $1 returning `+userColumns, l.Email, hash)
+		rows, err := tx.Query(ctx, `update users set password_hash = $2 where email = $1 returning `+userColumns, l.Email,
+			hash)
 		if err == nil {
 			u, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[User])
 		}
@@ -196,7 +202,8 @@ func (a *SignIn) ChangePassword(ctx context.Context, s Session, present, passwor
 		return err
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `delete from mail_links where email = $1 and purpose = $2`, s.User.Email, linkPassword); err != nil {
+		if _, err := tx.Exec(ctx, `delete from mail_links where email = $1 and purpose = $2`, s.User.Email,
+			linkPassword); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `update users set password_hash = $2 where id = $1`, s.User.ID, hash); err != nil {

@@ -21,7 +21,8 @@ func TestSignUpLink(t *testing.T) {
 	if _, err := a.signIn.Login(t.Context(), "aline@example.com", ""); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("there is a user before the link was followed: %v", err)
 	}
-	if l, err := a.signIn.SignUpLink(t.Context(), token); err != nil || l != (Link{Email: "aline@example.com", Name: "Aline", Language: "rn"}) {
+	if l, err := a.signIn.SignUpLink(t.Context(), token); err != nil ||
+		l != (Link{Email: "aline@example.com", Name: "Aline", Language: "rn"}) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if _, err := a.signIn.ResetLink(t.Context(), token); !errors.Is(err, accounts.ErrNotFound) {
@@ -45,10 +46,12 @@ func TestSignUpLink(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if u, err := a.signIn.Login(t.Context(), "aline@example.com", testPassword); made != 1 || err != nil || u.Name != "Aline" || u.Language != "rn" {
+	if u, err := a.signIn.Login(t.Context(), "aline@example.com", testPassword); made != 1 || err != nil ||
+		u.Name != "Aline" || u.Language != "rn" {
 		t.Errorf("%d made; %+v, %v", made, u, err)
 	}
-	if _, err := a.signIn.BeginSignUp(t.Context(), NewUser{Email: "aline@example.com", Name: "A"}); !errors.Is(err, accounts.ErrExists) {
+	if _, err := a.signIn.BeginSignUp(t.Context(), NewUser{Email: "aline@example.com", Name: "A"}); !errors.Is(
+		err, accounts.ErrExists) {
 		t.Errorf("again: %v", err)
 	}
 }
@@ -87,7 +90,8 @@ func TestLinksAtOnce(t *testing.T) {
 		var errs [2]error
 		for n := range tokens {
 			var err error
-			if tokens[n], err = a.signIn.BeginSignUp(t.Context(), NewUser{Email: fmt.Sprintf("aline%d@example.com", i), Name: "Aline"}); err != nil {
+			if tokens[n], err = a.signIn.BeginSignUp(t.Context(),
+				NewUser{Email: fmt.Sprintf("aline%d@example.com", i), Name: "Aline"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -101,7 +105,9 @@ func TestLinksAtOnce(t *testing.T) {
 			})
 		}
 		both.Wait()
-		if slices.SortFunc(errs[:], func(x, _ error) int { return map[bool]int{true: -1, false: 1}[x == nil] }); errs[0] != nil || !errors.Is(errs[1], accounts.ErrNotFound) {
+		if slices.SortFunc(errs[:], func(x, _ error) int {
+			return map[bool]int{true: -1, false: 1}[x == nil]
+		}); errs[0] != nil || !errors.Is(errs[1], accounts.ErrNotFound) {
 			t.Fatalf("%v", errs)
 		}
 	}
@@ -133,7 +139,8 @@ func TestReset(t *testing.T) {
 	}
 	here, s := a.mustOpen(t, u)
 	there, _ := a.mustOpen(t, u)
-	if err := a.signIn.ChangePassword(t.Context(), s, testPassword, "a third password"); !errors.Is(err, accounts.ErrUnauthenticated) {
+	if err := a.signIn.ChangePassword(t.Context(), s, testPassword, "a third password"); !errors.Is(
+		err, accounts.ErrUnauthenticated) {
 		t.Errorf("with a wrong password: %v", err)
 	}
 	if err := a.signIn.ChangePassword(t.Context(), s, "another password", "a third password"); err != nil {

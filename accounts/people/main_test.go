@@ -35,7 +35,8 @@ func newWorld(t *testing.T) *world {
 
 // on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	return &world{pool, New(pool), NewSignIn(pool, nil), NewSessions(pool), companies.New(pool, nil), keys.New(pool, nil, nil)}
+	return &world{pool, New(pool), NewSignIn(pool, nil), NewSessions(pool), companies.New(pool, nil),
+		keys.New(pool, nil, nil)}
 }
 
 // cheapHash is a hash of testPassword with low parameters: a thousandth of CreateUser's time.
@@ -48,7 +49,8 @@ var cheapHash = func() string {
 // mustUser stores a user whose password is testPassword.
 func (a *world) mustUser(t *testing.T, email string) User {
 	t.Helper()
-	rows, _ := a.pool.Query(t.Context(), `insert into users (email, name, password_hash, language) values ($1, 'A Person', $2, 'fr') returning `+userColumns, email, cheapHash)
+	rows, _ := a.pool.Query(t.Context(), `insert into users (email, name, password_hash, language)
+		values ($1, 'A Person', $2, 'fr') returning `+userColumns, email, cheapHash)
 	u, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[User])
 	if err != nil {
 		t.Fatalf("storing a user: %v", err)

@@ -135,7 +135,8 @@ func (a *SignIn) Login(ctx context.Context, email, password string) (User, error
 		u      User
 		stored string
 	)
-	err := a.pool.QueryRow(ctx, `select `+userColumns+`, password_hash from users where email = $1`, accounts.FoldEmail(email)).
+	err := a.pool.QueryRow(ctx, `select `+userColumns+`, password_hash from users where email = $1`,
+		accounts.FoldEmail(email)).
 		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &u.Language, &u.Disabled, &u.Company, &u.Role, &stored)
 	hash, known := decoyUser, err == nil && !u.Disabled
 	switch {
@@ -160,6 +161,7 @@ func (a *SignIn) Login(ctx context.Context, email, password string) (User, error
 // one to nobody: its duration does not show which.
 func (a *SignIn) WarnOfTries(ctx context.Context, email string) error {
 	_, err := accounts.Exec(ctx, a.pool, "writing a letter about tries", letter.Insert+` select '`+letter.Tries+`', 0,
-		coalesce((select id from users where email = $1), -1 - abs(hashtext($1)::bigint)), null `+letter.Replace, accounts.FoldEmail(email))
+		coalesce((select id from users where email = $1), -1 - abs(hashtext($1)::bigint)), null `+letter.Replace,
+		accounts.FoldEmail(email))
 	return err
 }

@@ -54,7 +54,8 @@ func lockPeople(ctx context.Context, tx pgx.Tx, company int64) ([]User, error) {
 // InvitationsOf lists the open invitations of a company.
 func (a *Store) InvitationsOf(ctx context.Context, company int64) ([]Invitation, error) {
 	return postgres.All(ctx, a.pool, "listing invitations", pgx.RowToStructByPos[Invitation],
-		`select id, email, name, role, expires_at from mail_links where company_id = $1 and expires_at > now() order by id`, company)
+		`select id, email, name, role, expires_at from mail_links where company_id = $1 and expires_at > now() order by id`,
+		company)
 }
 
 // Invite creates an invitation, which replaces the company's earlier one to the address. Send its token by mail only.
@@ -70,7 +71,8 @@ func (a *Store) Invite(ctx context.Context, n NewInvitation) (token string, err 
 	}
 	token, hash := newLinkToken()
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `delete from mail_links where company_id = $1 and (email = $2 or expires_at < now())`, n.Company, email); err != nil {
+		if _, err := tx.Exec(ctx, `delete from mail_links where company_id = $1 and (email = $2 or expires_at < now())`,
+			n.Company, email); err != nil {
 			return fmt.Errorf("replacing an invitation: %w", err)
 		}
 		people, err := lockPeople(ctx, tx, n.Company) // so that MaxPeople holds
@@ -98,7 +100,8 @@ func (a *Store) Invite(ctx context.Context, n NewInvitation) (token string, err 
 
 // Withdraw ends an invitation of the company, and returns it; [accounts.ErrNotFound] when there is none.
 func (a *Store) Withdraw(ctx context.Context, company, id int64) (Invitation, error) {
-	return accounts.One(ctx, a.pool, "withdrawing an invitation", fmt.Sprintf("there is no invitation with id %d", id), pgx.RowToStructByPos[Invitation],
+	return accounts.One(ctx, a.pool, "withdrawing an invitation", fmt.Sprintf("there is no invitation with id %d", id),
+		pgx.RowToStructByPos[Invitation],
 		`delete from mail_links where id = $2 and company_id = $1 returning id, email, name, role, expires_at`, company, id)
 }
 
@@ -109,7 +112,8 @@ func (a *SignIn) InvitationLink(ctx context.Context, token string) (Link, error)
 
 // FinishInvitation is [SignIn.FinishSignUp] for an invitation to an address without an account. record runs in the
 // same transaction.
-func (a *SignIn) FinishInvitation(ctx context.Context, token, password string, record func(pgx.Tx, User) error) (User, error) {
+func (a *SignIn) FinishInvitation(ctx context.Context, token, password string, record func(pgx.Tx, User) error) (
+	User, error) {
 	return a.finish(ctx, linkInvitation, token, password, record)
 }
 
@@ -167,7 +171,8 @@ func (a *Store) SetRole(ctx context.Context, company, id int64, role accounts.Ro
 			return ErrLastOwner
 		}
 		if _, err := accounts.Exec(ctx, tx, fmt.Sprintf("changing the role of user %d", id),
-			`update users set role = nullif($2, ''), company_id = case when $2 <> '' then company_id end where id = $1`, id, string(role)); err != nil {
+			`update users set role = nullif($2, ''), company_id = case when $2 <> '' then company_id end where id = $1`, id,
+			string(role)); err != nil {
 			return err
 		}
 		if role != accounts.RoleOwner {
@@ -193,6 +198,7 @@ func (a *Store) SetRole(ctx context.Context, company, id int64, role accounts.Ro
 func revokeTokensOf(ctx context.Context, tx pgx.Tx, userID int64) error {
 	_, err := accounts.Exec(ctx, tx, fmt.Sprintf("revoking the tokens of user %d", userID), `
 		update api_tokens t set revoked_at = now()
-		from (select id from api_tokens where user_id = $1 and revoked_at is null order by id for update) own where t.id = own.id`, userID)
+		from (select id from api_tokens where user_id = $1 and revoked_at is null order by id for update) own
+		where t.id = own.id`, userID)
 	return err
 }

@@ -19,7 +19,8 @@ func noRecord(pgx.Tx, User) error { return nil }
 
 func (a *world) mustInvite(t *testing.T, company int64, email string, role accounts.Role) string {
 	t.Helper()
-	token, err := a.people.Invite(t.Context(), NewInvitation{Company: company, Email: email, Name: "Jean", Role: role, Language: "en"})
+	token, err := a.people.Invite(t.Context(), NewInvitation{Company: company, Email: email, Name: "Jean", Role: role,
+		Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,8 @@ func TestInvitation(t *testing.T) {
 
 	older := a.mustInvite(t, company.ID, "jean@example.com", accounts.RoleReader)
 	token := a.mustInvite(t, company.ID, "jean@example.com", accounts.RoleDeveloper)
-	if open, err := a.people.InvitationsOf(t.Context(), company.ID); err != nil || len(open) != 1 || open[0].Role != accounts.RoleDeveloper {
+	if open, err := a.people.InvitationsOf(t.Context(), company.ID); err != nil || len(open) != 1 ||
+		open[0].Role != accounts.RoleDeveloper {
 		t.Errorf("%+v, %v", open, err)
 	}
 	if _, err := a.signIn.InvitationLink(t.Context(), older); !errors.Is(err, accounts.ErrNotFound) {
@@ -63,11 +65,13 @@ func TestInvitation(t *testing.T) {
 	if _, err := a.signIn.FinishSignUp(t.Context(), token, testPassword); !errors.Is(err, accounts.ErrNotFound) {
 		t.Errorf("for a sign-up: %v", err)
 	}
-	if l, err := a.signIn.InvitationLink(t.Context(), token); err != nil || l != (Link{"jean@example.com", "Jean", "en", company.ID, accounts.RoleDeveloper}) {
+	if l, err := a.signIn.InvitationLink(t.Context(), token); err != nil ||
+		l != (Link{"jean@example.com", "Jean", "en", company.ID, accounts.RoleDeveloper}) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	failed := errors.New("not recorded")
-	if _, err := a.signIn.FinishInvitation(t.Context(), token, testPassword, func(pgx.Tx, User) error { return failed }); !errors.Is(err, failed) {
+	if _, err := a.signIn.FinishInvitation(t.Context(), token, testPassword,
+		func(pgx.Tx, User) error { return failed }); !errors.Is(err, failed) {
 		t.Error(err)
 	}
 	// Several requests use it at once: one user is created.
@@ -85,7 +89,8 @@ func TestInvitation(t *testing.T) {
 	}
 	all.Wait()
 	people, err := a.people.PeopleOf(t.Context(), company.ID)
-	if err != nil || made.Load() != 1 || len(people) != 2 || people[0].Role != accounts.RoleOwner || people[1].Role != accounts.RoleDeveloper {
+	if err != nil || made.Load() != 1 || len(people) != 2 || people[0].Role != accounts.RoleOwner ||
+		people[1].Role != accounts.RoleDeveloper {
 		t.Errorf("%d made; %+v, %v", made.Load(), people, err)
 	}
 
@@ -118,7 +123,8 @@ func TestJoin(t *testing.T) {
 	u := a.mustUser(t, "jean@example.com")
 	key, text := a.mustToken(t, u.Email)
 	token := a.mustInvite(t, c.ID, u.Email, accounts.RoleSender)
-	if _, err := a.signIn.FinishInvitation(t.Context(), token, testPassword, noRecord); !errors.Is(err, accounts.ErrExists) {
+	if _, err := a.signIn.FinishInvitation(t.Context(), token, testPassword, noRecord); !errors.Is(
+		err, accounts.ErrExists) {
 		t.Errorf("as a new account: %v", err)
 	}
 	if _, err := a.people.Join(t.Context(), token, other); !errors.Is(err, accounts.ErrNotFound) {
@@ -131,13 +137,15 @@ func TestJoin(t *testing.T) {
 	if _, err := a.people.Join(t.Context(), token, u); !errors.Is(err, accounts.ErrNotFound) {
 		t.Errorf("twice: %v", err)
 	}
-	if _, err := a.createCompany(t.Context(), companies.NewCompany{OwnerEmail: u.Email, Name: "Own"}); !errors.Is(err, accounts.ErrExists) {
+	if _, err := a.createCompany(t.Context(), companies.NewCompany{OwnerEmail: u.Email, Name: "Own"}); !errors.Is(
+		err, accounts.ErrExists) {
 		t.Errorf("a company of the own besides: %v", err)
 	}
 	if k, err := a.keys.TokenByID(t.Context(), key.ID); err != nil || k.RevokedAt == nil {
 		t.Errorf("the earlier key %s: %+v, %v", text[:2], k, err)
 	}
-	if _, err := a.people.Join(t.Context(), a.mustInvite(t, c.ID, other.Email, accounts.RoleSender), other); !errors.Is(err, accounts.ErrExists) {
+	if _, err := a.people.Join(t.Context(), a.mustInvite(t, c.ID, other.Email, accounts.RoleSender), other); !errors.Is(
+		err, accounts.ErrExists) {
 		t.Errorf("a user with a company: %v", err)
 	}
 	_, session := a.mustOpen(t, joined)
@@ -154,7 +162,8 @@ func TestPeopleAreLimited(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range MaxPeople + 6 {
 		all.Go(func() {
-			_, err := a.people.Invite(t.Context(), NewInvitation{Company: company.ID, Email: fmt.Sprintf("u%d@example.com", i), Name: "U", Role: accounts.RoleReader})
+			_, err := a.people.Invite(t.Context(), NewInvitation{Company: company.ID, Email: fmt.Sprintf("u%d@example.com", i),
+				Name: "U", Role: accounts.RoleReader})
 			switch {
 			case err == nil:
 				invited.Add(1)
@@ -203,7 +212,8 @@ func TestSetRole(t *testing.T) {
 			if s, err := a.sessions.SessionByToken(t.Context(), session, idle); err != nil || s.User.Role != c.to {
 				t.Errorf("%+v: session %+v, %v", c, s, err)
 			}
-			if _, _, err := a.keys.CreateOwnToken(t.Context(), u.ID, "x", accounts.TokenLimits{}); (err == nil) != c.to.May(accounts.MayDevelop) {
+			if _, _, err := a.keys.CreateOwnToken(t.Context(), u.ID, "x", accounts.TokenLimits{}); (err == nil) != c.to.May(
+				accounts.MayDevelop) {
 				t.Errorf("%+v: a new key: %v", c, err)
 			}
 		} else {
@@ -218,7 +228,8 @@ func TestSetRole(t *testing.T) {
 		role          accounts.Role
 		want          error
 	}{
-		{company.ID, owner.ID, "admin", accounts.ErrInvalid}, {company.ID, 9999, accounts.RoleReader, accounts.ErrNotFound}, {elsewhere.ID, owner.ID, accounts.RoleReader, accounts.ErrNotFound},
+		{company.ID, owner.ID, "admin", accounts.ErrInvalid}, {company.ID, 9999, accounts.RoleReader, accounts.ErrNotFound},
+		{elsewhere.ID, owner.ID, accounts.RoleReader, accounts.ErrNotFound},
 	} {
 		if _, err := a.people.SetRole(t.Context(), wrong.company, wrong.user, wrong.role); !errors.Is(err, wrong.want) {
 			t.Errorf("%+v: %v", wrong, err)
@@ -272,7 +283,8 @@ func TestLastOwner(t *testing.T) {
 	both.Wait()
 	people, err := a.people.PeopleOf(t.Context(), company.ID)
 	c, cErr := a.companies.CompanyByID(t.Context(), company.ID)
-	if removed.Load() != 1 || err != nil || cErr != nil || len(people) != 2 || people[0].Role != accounts.RoleOwner && people[1].Role != accounts.RoleOwner ||
+	if removed.Load() != 1 || err != nil || cErr != nil || len(people) != 2 || people[0].Role != accounts.RoleOwner &&
+		people[1].Role != accounts.RoleOwner ||
 		c.OwnerID != people[0].ID && c.OwnerID != people[1].ID {
 		t.Errorf("%d removed; %+v, %v; %+v, %v", removed.Load(), people, err, c, cErr)
 	}

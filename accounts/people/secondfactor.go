@@ -38,7 +38,8 @@ type SecondFactor struct {
 // SecondFactorOf returns the state of a user's second factor.
 func (a *SignIn) SecondFactorOf(ctx context.Context, userID int64) (f SecondFactor, err error) {
 	err = a.pool.QueryRow(ctx, `
-		select factor_confirmed_at is not null, cardinality(recovery_hashes) from users where id = $1`, userID).Scan(&f.On, &f.Codes)
+		select factor_confirmed_at is not null, cardinality(recovery_hashes) from users where id = $1`, userID).Scan(
+		&f.On, &f.Codes)
 	if err != nil {
 		return f, fmt.Errorf("reading the second factor of user %d: %w", userID, err)
 	}
@@ -91,12 +92,14 @@ func (a *SignIn) ConfirmSecondFactor(ctx context.Context, s Session, code string
 	return codes, err
 }
 
-const voidSecondFactor = `update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0, recovery_hashes = '{}' where id = $1`
+const voidSecondFactor = `update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0,
+	recovery_hashes = '{}' where id = $1`
 
 // DropSecondFactor turns the second factor off, and writes a letter to the user.
 func (a *SignIn) DropSecondFactor(ctx context.Context, userID int64) error {
 	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if _, err := accounts.Exec(ctx, tx, fmt.Sprintf("turning the second factor of user %d off", userID), voidSecondFactor, userID); err != nil {
+		if _, err := accounts.Exec(ctx, tx, fmt.Sprintf("turning the second factor of user %d off", userID), voidSecondFactor,
+			userID); err != nil {
 			return err
 		}
 		return letter.WriteUser(ctx, tx, letter.TwoStep, userID, nil)
@@ -109,7 +112,8 @@ func (a *SignIn) CheckSecondFactor(ctx context.Context, userID int64, code strin
 	if normal := normalRecovery(code); len(normal) == recoveryLength {
 		n, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("checking a recovery code of user %d", userID), `
 			update users set recovery_hashes = array_remove(recovery_hashes, $2)
-			where id = $1 and factor_confirmed_at is not null and $2 = any(recovery_hashes)`, userID, hashRecovery(userID, normal))
+			where id = $1 and factor_confirmed_at is not null and $2 = any(recovery_hashes)`, userID,
+			hashRecovery(userID, normal))
 		if err == nil && n == 0 {
 			err = ErrWrongCode
 		}

@@ -14,7 +14,8 @@ import (
 // The vectors of RFC 6238, appendix B, cut to six digits.
 func TestTOTP(t *testing.T) {
 	key := []byte("12345678901234567890")
-	for at, want := range map[int64]string{59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130"} {
+	for at, want := range map[int64]string{59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924",
+		2000000000: "279037", 20000000000: "353130"} {
 		if got := totp(key, at/totpStep); got != want {
 			t.Errorf("at %d: %s, want %s", at, got, want)
 		}
@@ -59,7 +60,8 @@ func TestSecondFactor(t *testing.T) {
 		t.Errorf("the secret changes before it is confirmed: %v", err)
 	}
 	var stored string
-	if err := a.pool.QueryRow(t.Context(), `select factor_secret from users where factor_secret is not null`).Scan(&stored); err != nil || strings.Contains(stored, secret) || !strings.HasPrefix(stored, vault.Prefix) {
+	if err := a.pool.QueryRow(t.Context(), `select factor_secret from users where factor_secret is not null`).Scan(
+		&stored); err != nil || strings.Contains(stored, secret) || !strings.HasPrefix(stored, vault.Prefix) {
 		t.Errorf("stored as %q, %v", stored, err)
 	}
 	if _, passed, err := a.sessions.OpenSession(t.Context(), u, Browser{}); err != nil || !passed {
@@ -110,7 +112,8 @@ func TestSecondFactor(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if f, err := a.signIn.SecondFactorOf(t.Context(), u.ID); right != 1 || err != nil || !f.On || f.Codes != recoveryCodeCount-1 {
+	if f, err := a.signIn.SecondFactorOf(t.Context(), u.ID); right != 1 || err != nil || !f.On ||
+		f.Codes != recoveryCodeCount-1 {
 		t.Errorf("right %d times, then %+v, %v", right, f, err)
 	}
 	renewed, err := a.signIn.NewRecoveryCodes(t.Context(), u.ID)

@@ -99,7 +99,8 @@ func (a *Sessions) OpenSession(ctx context.Context, u User, from Browser) (token
 			insert into sessions (token_hash, user_id, address, device, passed, expires_at)
 			select $2, id, $3, $4, factor_confirmed_at is null,
 				now() + case when factor_confirmed_at is null then $6::interval else $5::interval end
-			from users where id = $1 returning passed`, u.ID, hash, from.Address, from.Device, secondFactorTime, sessionLife).Scan(&passed)
+			from users where id = $1 returning passed`, u.ID, hash, from.Address, from.Device, secondFactorTime,
+			sessionLife).Scan(&passed)
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("opening a session of user %d: %w", u.ID, err)
@@ -117,13 +118,15 @@ func (a *Sessions) SessionByToken(ctx context.Context, token string, idle time.D
 	var company accounts.Company
 	err := a.pool.QueryRow(ctx, `
 		select s.id, s.passed, s.admin_until, s.address, s.device, s.created_at, s.seen_at,
-		       u.id, u.email, u.name, u.administrator, u.created_at, u.language, coalesce(u.company_id, 0), coalesce(u.role, ''),
+		       u.id, u.email, u.name, u.administrator, u.created_at, u.language, coalesce(u.company_id, 0), coalesce(u.role,
+		''),
 		       `+accounts.JoinedCompany+`
 		from sessions s join users u on u.id = s.user_id left join companies c on c.id = u.company_id
 		where s.token_hash = $1 and s.expires_at > now() and s.seen_at > now() - $2::interval and u.disabled_at is null`,
 		hashToken(token), idle).Scan(append([]any{
 		&s.ID, &s.Passed, &s.AdminUntil, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt,
-		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language, &s.User.Company, &s.User.Role}, company.Joined()...)...)
+		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language, &s.User.Company,
+		&s.User.Role}, company.Joined()...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Session{}, accounts.ErrUnauthenticated
 	}
@@ -132,7 +135,8 @@ func (a *Sessions) SessionByToken(ctx context.Context, token string, idle time.D
 	}
 	s.Company = company.OrNil()
 	if postgres.Now().Sub(s.SeenAt) >= seenEvery {
-		if _, err := accounts.Exec(ctx, a.pool, "noting that a session was seen", `update sessions set seen_at = now() where id = $1`, s.ID); err != nil {
+		if _, err := accounts.Exec(ctx, a.pool, "noting that a session was seen",
+			`update sessions set seen_at = now() where id = $1`, s.ID); err != nil {
 			return Session{}, err
 		}
 	}
@@ -155,13 +159,15 @@ func (a *Sessions) EnterAdmin(ctx context.Context, s Session, lasts time.Duratio
 
 // LeaveAdmin closes the administrator scope.
 func (a *Sessions) LeaveAdmin(ctx context.Context, s Session) error {
-	_, err := accounts.Exec(ctx, a.pool, "leaving the administrators' scope", `update sessions set admin_until = null where id = $1`, s.ID)
+	_, err := accounts.Exec(ctx, a.pool, "leaving the administrators' scope",
+		`update sessions set admin_until = null where id = $1`, s.ID)
 	return err
 }
 
 func (a *Sessions) renew(ctx context.Context, s Session, change string, lasts time.Duration) (string, error) {
 	token, hash := newLinkToken()
-	n, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("renewing session %d", s.ID), `update sessions set token_hash = $2, once = '{}', `+change+` where id = $1`, s.ID, hash, lasts)
+	n, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("renewing session %d", s.ID),
+		`update sessions set token_hash = $2, once = '{}', `+change+` where id = $1`, s.ID, hash, lasts)
 	switch {
 	case err != nil:
 		return "", err
@@ -213,7 +219,8 @@ func (a *Sessions) Sessions(ctx context.Context, userID int64, idle time.Duratio
 
 // EndSession ends a session of that user; [accounts.ErrNotFound] for another user's session, or an ended one.
 func (a *Sessions) EndSession(ctx context.Context, userID, id int64) error {
-	n, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("ending session %d", id), `delete from sessions where id = $2 and user_id = $1`, userID, id)
+	n, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("ending session %d", id),
+		`delete from sessions where id = $2 and user_id = $1`, userID, id)
 	if err == nil && n == 0 {
 		err = accounts.Errorf(accounts.ErrNotFound, "there is no session with id %d", id)
 	}
@@ -222,14 +229,16 @@ func (a *Sessions) EndSession(ctx context.Context, userID, id int64) error {
 
 // EndSessions ends all of a user's sessions except one (0: all).
 func (a *Sessions) EndSessions(ctx context.Context, userID, but int64) error {
-	_, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("ending the sessions of user %d", userID), `with ended as (delete from sessions where user_id = $1 and id <> $2)
+	_, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("ending the sessions of user %d", userID),
+		`with ended as (delete from sessions where user_id = $1 and id <> $2)
 		select `+postgres.Confirming, userID, but) // a COMMIT without an answer may have ended them
 	return err
 }
 
 // Sweep deletes ended sessions and mailed links.
 func (a *Sessions) Sweep(ctx context.Context, idle time.Duration) error {
-	_, err := accounts.Exec(ctx, a.pool, "sweeping ended sessions", `delete from sessions where expires_at < now() or seen_at < now() - $1::interval`, idle)
+	_, err := accounts.Exec(ctx, a.pool, "sweeping ended sessions",
+		`delete from sessions where expires_at < now() or seen_at < now() - $1::interval`, idle)
 	if err == nil {
 		_, err = accounts.Exec(ctx, a.pool, "sweeping ended links", `delete from mail_links where expires_at < now()`)
 	}
@@ -260,16 +269,18 @@ const maxOnce = 64 << 10
 func (a *Sessions) keepOnce(ctx context.Context, token, kind, text, condition string) (int64, error) {
 	sealed := vault.New(onceKey(token), kind).Seal(0, text)
 	return accounts.Exec(ctx, a.pool, "keeping what is shown once",
-		`update sessions set once = case when octet_length(once::text) <= $4 then once else '{}' end || jsonb_build_object($2::text, $3::text)
+		`update sessions set once = case when octet_length(once::text) <= $4 then once
+			else '{}' end || jsonb_build_object($2::text, $3::text)
 			where token_hash = $1`+condition, hashToken(token), kind, sealed, maxOnce)
 }
 
-// TakeOnce returns and deletes the texts of [Sessions.KeepOnce] whose kinds begin with kind, one a line; empty when there
-// are none.
+// TakeOnce returns and deletes the texts of [Sessions.KeepOnce] whose kinds begin with kind, one a line; empty when
+// there are none.
 func (a *Sessions) TakeOnce(ctx context.Context, token, kind string) (string, error) {
 	type kept struct{ Kind, Sealed string }
 	all, err := postgres.All(ctx, a.pool, "taking what is shown once", pgx.RowToStructByPos[kept], `
-		with kept as (select id, once, array(select k from jsonb_object_keys(once) k where starts_with(k, $2)) as kinds from sessions where token_hash = $1 and once <> '{}' for update),
+		with kept as (select id, once, array(select k from jsonb_object_keys(once) k where starts_with(k, $2)) as kinds
+			from sessions where token_hash = $1 and once <> '{}' for update),
 		taken as (update sessions s set once = s.once - kept.kinds from kept where s.id = kept.id and kept.kinds <> '{}')
 		select k, once ->> k from kept, unnest(kinds) k order by k`, hashToken(token), kind)
 	texts := make([]string, len(all))

@@ -36,14 +36,16 @@ func TestSessionsEnd(t *testing.T) {
 	u := a.mustUser(t, "aline@example.com")
 	company := a.mustCompany(t, u.Email)
 	token, s := a.mustOpen(t, u)
-	if !s.Passed || s.User.Email != u.Email || s.Company == nil || s.Company.ID != company.ID || s.Address != "192.0.2.1" || s.Device != "Firefox" {
+	if !s.Passed || s.User.Email != u.Email || s.Company == nil || s.Company.ID != company.ID ||
+		s.Address != "192.0.2.1" || s.Device != "Firefox" {
 		t.Errorf("%+v", s)
 	}
 	for _, other := range []string{"", "x", token + "x", strings.Repeat("A", 43)} {
 		a.ended(t, other)
 	}
 	var found int
-	if err := a.pool.QueryRow(t.Context(), `select count(*) from sessions s where s::text like '%' || $1 || '%'`, token).Scan(&found); err != nil || found > 0 {
+	if err := a.pool.QueryRow(t.Context(), `select count(*) from sessions s where s::text like '%' || $1 || '%'`,
+		token).Scan(&found); err != nil || found > 0 {
 		t.Errorf("the database holds the token itself: %d, %v", found, err)
 	}
 
@@ -124,7 +126,8 @@ func TestKeptTextIsShownOnce(t *testing.T) {
 		}
 	}
 	for _, try := range []struct{ token, kind, want string }{
-		{other, "key", ""}, {token, "webhook", ""}, {token, "codes", "secret codes"}, {token, "key", "secret key"}, {token, "key", ""},
+		{other, "key", ""}, {token, "webhook", ""}, {token, "codes", "secret codes"}, {token, "key", "secret key"},
+		{token, "key", ""},
 	} {
 		if got, err := a.sessions.TakeOnce(t.Context(), try.token, try.kind); err != nil || got != try.want {
 			t.Errorf("%q, %v, want %q", got, err, try.want)
@@ -154,7 +157,8 @@ func TestKnownDevice(t *testing.T) {
 		}
 	}
 	known(" Aline@example.com", device, true)
-	for _, forged := range []string{"", "x", device[:43], device[43:] + device[:43], "AAAA" + device[4:], device[:43] + strings.Repeat("A", 43)} {
+	for _, forged := range []string{"", "x", device[:43], device[43:] + device[:43], "AAAA" + device[4:],
+		device[:43] + strings.Repeat("A", 43)} {
 		known(u.Email, forged, false)
 	}
 	known(other.Email, device, false)

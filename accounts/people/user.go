@@ -51,7 +51,8 @@ func (a *Store) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	}
 	u := User{Email: email, Name: name, Administrator: n.Administrator, Language: knownLanguage(n.Language)}
 	err = a.pool.QueryRow(ctx,
-		`insert into users (email, name, password_hash, administrator, language) values ($1, $2, $3, $4, $5) returning id, created_at`,
+		`insert into users (email, name, password_hash, administrator, language) values ($1, $2, $3, $4, $5)
+			returning id, created_at`,
 		email, name, hash, n.Administrator, u.Language).Scan(&u.ID, &u.CreatedAt)
 	if accounts.IsUnique(err, "users_email_key") {
 		return User{}, accounts.Errorf(accounts.ErrExists, "a user with the email %s exists already", email)
@@ -81,7 +82,8 @@ func (a *Store) SetUser(ctx context.Context, id int64, change UserChange) (befor
 		}
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `delete from mail_links where email = (select email from users where id = $1)`, id); err != nil {
+		if _, err := tx.Exec(ctx, `delete from mail_links where email = (select email from users where id = $1)`,
+			id); err != nil {
 			return err
 		}
 		// Lock all administrators: two who withdraw each other at once must not both succeed.
@@ -124,7 +126,8 @@ func (a *Store) SetUser(ctx context.Context, id int64, change UserChange) (befor
 
 // LockUsers returns users by id. Until the transaction ends nobody changes them.
 func LockUsers(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]User, error) {
-	list, err := postgres.All(ctx, tx, "locking users", pgx.RowToStructByPos[User], `select `+userColumns+` from users where id = any($1) order by id for share`, ids)
+	list, err := postgres.All(ctx, tx, "locking users", pgx.RowToStructByPos[User], `select `+userColumns+
+		` from users where id = any($1) order by id for share`, ids)
 	users := make(map[int64]User, len(list))
 	for _, u := range list {
 		users[u.ID] = u
@@ -150,7 +153,8 @@ func (a *Store) UserByID(ctx context.Context, id int64) (User, error) {
 }
 
 func (a *Store) user(ctx context.Context, missing, condition string, argument any) (User, error) {
-	return accounts.One(ctx, a.pool, "reading a user", missing, pgx.RowToStructByPos[User], `select `+userColumns+` from users where `+condition, argument)
+	return accounts.One(ctx, a.pool, "reading a user", missing, pgx.RowToStructByPos[User], `select `+userColumns+
+		` from users where `+condition, argument)
 }
 
 // cleanPerson returns the stored forms of a person's e-mail address and name, or [accounts.ErrInvalid].
@@ -166,7 +170,8 @@ func cleanPerson(email, name string) (string, string, error) {
 
 // SetLanguage sets the language of mails to a user.
 func (a *Store) SetLanguage(ctx context.Context, userID int64, language string) error {
-	_, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("storing the language of user %d", userID), `update users set language = $2 where id = $1`, userID, knownLanguage(language))
+	_, err := accounts.Exec(ctx, a.pool, fmt.Sprintf("storing the language of user %d", userID),
+		`update users set language = $2 where id = $1`, userID, knownLanguage(language))
 	return err
 }
 
@@ -190,5 +195,6 @@ func (a *Store) Users(ctx context.Context, after int64, limit int) ([]User, erro
 // FindUsers lists users whose e-mail contains text, ignoring case.
 func (a *Store) FindUsers(ctx context.Context, text string, limit int) ([]User, error) {
 	return postgres.All(ctx, a.pool, "looking for users", pgx.RowToStructByPos[User],
-		`select `+userColumns+` from users where position($1 in email) > 0 order by id limit $2`, accounts.FoldEmail(text), limit)
+		`select `+userColumns+` from users where position($1 in email) > 0 order by id limit $2`, accounts.FoldEmail(text),
+		limit)
 }

@@ -32,7 +32,8 @@ func TestCreateUser(t *testing.T) {
 	}
 	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "JEAN@example.com", Name: "x", Password: "x"})
 	wants(t, "a duplicate", err, accounts.ErrExists, "jean@example.com exists already")
-	for _, email := range []string{"", "jean", "jean@", "Jean <j@example.com>", "a@b, c@d", strings.Repeat("x", 251) + "@b.c"} {
+	for _, email := range []string{"", "jean", "jean@", "Jean <j@example.com>", "a@b, c@d", strings.Repeat("x", 251) +
+		"@b.c"} {
 		_, err := a.people.CreateUser(t.Context(), NewUser{Email: email, Name: "x", Password: "x"})
 		wants(t, email, err, accounts.ErrInvalid, "not an email address")
 	}
@@ -42,7 +43,8 @@ func TestCreateUser(t *testing.T) {
 	wants(t, "a name of controls", err, accounts.ErrInvalid, "not text")
 	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "x"})
 	wants(t, "no password", err, accounts.ErrInvalid, "password is empty")
-	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "x", Password: strings.Repeat("x", 1025)})
+	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "x",
+		Password: strings.Repeat("x", 1025)})
 	wants(t, "a huge password", err, accounts.ErrInvalid, "longer than")
 
 	if byEmail, err := a.people.UserByEmail(t.Context(), "JEAN@example.com"); err != nil || byEmail != u {
@@ -68,7 +70,8 @@ func TestLogin(t *testing.T) {
 		"huge password":  {"a@example.com", strings.Repeat("x", 5000)},
 		"unknown":        {"b@example.com", testPassword},
 	} {
-		if got, err := a.signIn.Login(t.Context(), try[0], try[1]); !errors.Is(err, accounts.ErrUnauthenticated) || got != (User{}) {
+		if got, err := a.signIn.Login(t.Context(), try[0], try[1]); !errors.Is(err, accounts.ErrUnauthenticated) ||
+			got != (User{}) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -119,7 +122,8 @@ func TestSetUser(t *testing.T) {
 	lets := func(in bool) {
 		t.Helper()
 		_, login := a.signIn.Login(t.Context(), u.Email, testPassword)
-		_, token := keys.NewHolders(a.pool, keys.Options{}).Authenticate(t.Context(), bearer) // as another process, without the cache
+		// as another process, without the cache
+		_, token := keys.NewHolders(a.pool, keys.Options{}).Authenticate(t.Context(), bearer)
 		for what, err := range map[string]error{"password": login, "token": token} {
 			if in && err != nil || !in && !errors.Is(err, accounts.ErrUnauthenticated) {
 				t.Errorf("%s: %v", what, err)

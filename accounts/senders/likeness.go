@@ -15,22 +15,30 @@ type Known struct{ Name, Kind string }
 
 // knownNames are those of Burundi, and of wallets in neighbouring countries.
 var knownNames = []Known{
-	{"Econet", KnownCarrier}, {"Leo", KnownCarrier}, {"Lumitel", KnownCarrier}, {"Viettel", KnownCarrier}, {"Onatel", KnownCarrier},
-	{"Onamob", KnownCarrier}, {"Smart", KnownCarrier}, {"Ucom", KnownCarrier}, {"Airtel", KnownCarrier}, {"Vodacom", KnownCarrier}, {"MTN", KnownCarrier},
+	{"Econet", KnownCarrier}, {"Leo", KnownCarrier}, {"Lumitel", KnownCarrier}, {"Viettel", KnownCarrier},
+	{"Onatel", KnownCarrier},
+	{"Onamob", KnownCarrier}, {"Smart", KnownCarrier}, {"Ucom", KnownCarrier}, {"Airtel", KnownCarrier},
+	{"Vodacom", KnownCarrier}, {"MTN", KnownCarrier},
 
-	{"EcoCash", KnownWallet}, {"Lumicash", KnownWallet}, {"Onacash", KnownWallet}, {"eNoti", KnownWallet}, {"iHela", KnownWallet},
+	{"EcoCash", KnownWallet}, {"Lumicash", KnownWallet}, {"Onacash", KnownWallet}, {"eNoti", KnownWallet},
+	{"iHela", KnownWallet},
 	{"M-Pesa", KnownWallet}, {"MoMo", KnownWallet}, {"PayPal", KnownWallet},
 
-	{"Bancobu", KnownBank}, {"BCB", KnownBank}, {"BBCI", KnownBank}, {"BGF", KnownBank}, {"IBB", KnownBank}, {"Interbank", KnownBank},
-	{"Finbank", KnownBank}, {"Ecobank", KnownBank}, {"KCB", KnownBank}, {"CRDB", KnownBank}, {"DTB", KnownBank}, {"BCAB", KnownBank},
-	{"BHB", KnownBank}, {"BNDE", KnownBank}, {"BIJE", KnownBank}, {"BIDF", KnownBank}, {"COOPEC", KnownBank}, {"Cecm", KnownBank}, {"Ucode", KnownBank},
+	{"Bancobu", KnownBank}, {"BCB", KnownBank}, {"BBCI", KnownBank}, {"BGF", KnownBank}, {"IBB", KnownBank},
+	{"Interbank", KnownBank},
+	{"Finbank", KnownBank}, {"Ecobank", KnownBank}, {"KCB", KnownBank}, {"CRDB", KnownBank}, {"DTB", KnownBank},
+	{"BCAB", KnownBank},
+	{"BHB", KnownBank}, {"BNDE", KnownBank}, {"BIJE", KnownBank}, {"BIDF", KnownBank}, {"COOPEC", KnownBank},
+	{"Cecm", KnownBank}, {"Ucode", KnownBank},
 
-	{"BRB", KnownAuthority}, {"OBR", KnownAuthority}, {"ARCT", KnownAuthority}, {"INSS", KnownAuthority}, {"Regideso", KnownAuthority},
+	{"BRB", KnownAuthority}, {"OBR", KnownAuthority}, {"ARCT", KnownAuthority}, {"INSS", KnownAuthority},
+	{"Regideso", KnownAuthority},
 	{"RNP", KnownAuthority}, {"Poste", KnownAuthority}, {"Police", KnownAuthority},
 }
 
 // commonWords may accompany a short name: BCBINFO.
-var commonWords = strings.Fields(`info infos alert alerte alertes sms otp code notif promo news service bank banque burundi bi bdi bu cash money pay mobile net online plus client clients`)
+var commonWords = strings.Fields(
+	`info infos alert alerte alertes sms otp code notif promo news service bank banque burundi bi bdi bu cash money pay mobile net online plus client clients`)
 
 // shortKnown is the length up to which a known name occurs in other words by chance: LEO in LEONARD. Such a name
 // matches as a whole, or with a common word.

@@ -33,7 +33,8 @@ func newWorld(t *testing.T) *world {
 
 // on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	return &world{pool, people.New(pool), companies.New(pool, nil), New(pool, "INTUMWATEST", nil), keys.NewHolders(pool, keys.Options{})}
+	return &world{pool, people.New(pool), companies.New(pool, nil), New(pool, "INTUMWATEST", nil),
+		keys.NewHolders(pool, keys.Options{})}
 }
 
 // mustUser stores a user, who cannot sign in.

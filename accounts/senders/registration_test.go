@@ -22,13 +22,15 @@ func TestWorksAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.senders.CreateSender(t.Context(), company.ID, "PLAIN", "", true); err != nil { // read after ISOKO: it has nothing of its rows
+	if _, err := a.senders.CreateSender(t.Context(), company.ID, "PLAIN", "", true); err != nil {
+		// read after ISOKO: it has nothing of its rows
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		state              string
 		required, optional bool
-	}{{"", false, true}, {"requested", false, false}, {"sent", false, false}, {"approved", true, true}, {"refused", false, false}, {"not_needed", true, true}} {
+	}{{"", false, true}, {"requested", false, false}, {"sent", false, false}, {"approved", true, true},
+		{"refused", false, false}, {"not_needed", true, true}} {
 		if c.state != "" {
 			_, r, err := a.senders.SetRegistration(t.Context(), s.ID, "leo", RegistrationChange{State: c.state, Reason: "x"})
 			if err != nil || r.State != c.state || r.Works != c.required || r.Sender != "ISOKO" || r.CompanyID != company.ID {
@@ -43,7 +45,8 @@ func TestWorksAt(t *testing.T) {
 		if of["ISOKO"].WorksAt("leo", true) != c.required || of["ISOKO"].WorksAt("leo", false) != c.optional {
 			t.Errorf("recorded %q: %+v", c.state, of["ISOKO"])
 		}
-		for _, other := range []bool{of["ISOKO"].WorksAt("lumitel", true), of["PLAIN"].WorksAt("leo", true), of["NONE"].WorksAt("leo", true)} {
+		for _, other := range []bool{of["ISOKO"].WorksAt("lumitel", true), of["PLAIN"].WorksAt("leo", true),
+			of["NONE"].WorksAt("leo", true)} {
 			if other {
 				t.Errorf("recorded %q: it counts elsewhere: %+v", c.state, of)
 			}
@@ -63,16 +66,20 @@ func TestSetRegistration(t *testing.T) {
 		sender int64
 		change RegistrationChange
 		kind   error
-	}{{s.ID, RegistrationChange{State: "maybe"}, accounts.ErrInvalid}, {s.ID, RegistrationChange{}, accounts.ErrInvalid}, {s.ID, RegistrationChange{State: "refused"}, accounts.ErrInvalid},
-		{s.ID, RegistrationChange{State: "refused", Reason: strings.Repeat("x", MaxPurpose+1)}, accounts.ErrInvalid}, {s.ID, RegistrationChange{State: "sent", Reason: "a\x00"}, accounts.ErrInvalid},
-		{s.ID, RegistrationChange{State: "sent", SentOn: time.Now().AddDate(0, 0, 3)}, accounts.ErrInvalid}, {999, RegistrationChange{State: "sent"}, accounts.ErrNotFound}} {
+	}{{s.ID, RegistrationChange{State: "maybe"}, accounts.ErrInvalid}, {s.ID, RegistrationChange{}, accounts.ErrInvalid},
+		{s.ID, RegistrationChange{State: "refused"}, accounts.ErrInvalid},
+		{s.ID, RegistrationChange{State: "refused", Reason: strings.Repeat("x", MaxPurpose+1)}, accounts.ErrInvalid},
+		{s.ID, RegistrationChange{State: "sent", Reason: "a\x00"}, accounts.ErrInvalid},
+		{s.ID, RegistrationChange{State: "sent", SentOn: time.Now().AddDate(0, 0, 3)}, accounts.ErrInvalid},
+		{999, RegistrationChange{State: "sent"}, accounts.ErrNotFound}} {
 		if _, _, err := a.senders.SetRegistration(t.Context(), c.sender, "leo", c.change); !errors.Is(err, c.kind) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
 	letters := func() (n int) {
 		t.Helper()
-		if err := a.pool.QueryRow(t.Context(), `with gone as (delete from letters returning kind) select count(*) filter (where kind = 'registration') from gone`).Scan(&n); err != nil {
+		if err := a.pool.QueryRow(t.Context(), `with gone as (delete from letters returning kind)
+			select count(*) filter (where kind = 'registration') from gone`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -94,16 +101,19 @@ func TestSetRegistration(t *testing.T) {
 		t.Errorf("%+v; today is %s", sent, today)
 	}
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	if r := set(RegistrationChange{State: "sent", SentOn: day}, 0); r.SentOn == nil || !r.SentOn.Equal(day) || !r.ChangedAt.Equal(sent.ChangedAt) {
+	if r := set(RegistrationChange{State: "sent", SentOn: day}, 0); r.SentOn == nil || !r.SentOn.Equal(day) ||
+		!r.ChangedAt.Equal(sent.ChangedAt) {
 		t.Errorf("%+v", r)
 	}
 	if r := set(RegistrationChange{State: "sent"}, 0); !r.SentOn.Equal(day) {
 		t.Errorf("the day is forgotten: %+v", r)
 	}
-	if _, err := a.pool.Exec(t.Context(), `update sender_carriers set changed_at = now() - interval '8 days'`); err != nil {
+	if _,
+		err := a.pool.Exec(t.Context(), `update sender_carriers set changed_at = now() - interval '8 days'`); err != nil {
 		t.Fatal(err)
 	}
-	if late, err := a.senders.LateRegistrations(t.Context(), 0, 10); err != nil || len(late) != 1 || !late[0].Late() || late[0].Company != company.Name {
+	if late, err := a.senders.LateRegistrations(t.Context(), 0, 10); err != nil || len(late) != 1 || !late[0].Late() ||
+		late[0].Company != company.Name {
 		t.Errorf("late: %+v, %v", late, err)
 	}
 	if all, late, err := a.senders.WaitingRegistrations(t.Context()); all != 1 || late != 1 || err != nil {
@@ -123,12 +133,15 @@ func TestSetRegistration(t *testing.T) {
 
 	// Its document.
 	paper := append([]byte("%PDF-1.7\n"), bytes.Repeat([]byte{'x'}, 1000)...)
-	for name, file := range map[string][]byte{"letter.pdf": []byte("text"), "letter.txt": paper, "large.pdf": append(paper, make([]byte, accounts.MaxDocument)...)} {
-		if err := a.senders.SetRegistrationDocument(t.Context(), refused.ID, name, file); !errors.Is(err, accounts.ErrInvalid) {
+	for name, file := range map[string][]byte{"letter.pdf": []byte("text"), "letter.txt": paper,
+		"large.pdf": append(paper, make([]byte, accounts.MaxDocument)...)} {
+		if err := a.senders.SetRegistrationDocument(t.Context(), refused.ID, name, file); !errors.Is(
+			err, accounts.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := a.senders.SetRegistrationDocument(t.Context(), 999, "letter.pdf", paper); !errors.Is(err, accounts.ErrNotFound) {
+	if err := a.senders.SetRegistrationDocument(t.Context(), 999, "letter.pdf", paper); !errors.Is(
+		err, accounts.ErrNotFound) {
 		t.Error(err)
 	}
 	for _, name := range []string{"first.pdf", "letter.pdf"} {
@@ -141,7 +154,8 @@ func TestSetRegistration(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := of[s.ID]["leo"].Document
-	if part, err := a.senders.RegistrationDocumentPart(t.Context(), refused.ID, d, 9, 100); err != nil || d.Name != "letter.pdf" || d.Size != len(paper) || string(part) != strings.Repeat("x", 100) {
+	if part, err := a.senders.RegistrationDocumentPart(t.Context(), refused.ID, d, 9, 100); err != nil ||
+		d.Name != "letter.pdf" || d.Size != len(paper) || string(part) != strings.Repeat("x", 100) {
 		t.Errorf("%+v: %q, %v", d, part, err)
 	}
 }

@@ -63,7 +63,8 @@ func (r SenderRequest) Version() string {
 const senderRequestColumns = `id, name, country, approved, company_id, (select c.name from companies c where c.id = company_id), purpose, asked_at, case when not approved then refused_at end, case when not approved then refusal else '' end`
 
 func scanSenderRequest(row pgx.CollectableRow) (r SenderRequest, err error) {
-	err = row.Scan(&r.ID, &r.Name, &r.Country, &r.Approved, &r.CompanyID, &r.Company, &r.Purpose, &r.AskedAt, &r.RefusedAt, &r.Refusal)
+	err = row.Scan(&r.ID, &r.Name, &r.Country, &r.Approved, &r.CompanyID, &r.Company, &r.Purpose, &r.AskedAt, &r.RefusedAt,
+		&r.Refusal)
 	return r, err
 }
 
@@ -71,7 +72,8 @@ func scanSenderRequest(row pgx.CollectableRow) (r SenderRequest, err error) {
 // refuses with [Store.RefuseSender]. A refused name may be requested again. The errors are [accounts.ErrInvalid];
 // [accounts.ErrExists] for a name that the company has or has requested; [accounts.ErrTooMany]; [accounts.ErrNotFound]
 // for an unknown company.
-func (a *Store) RequestSender(ctx context.Context, company sms.CompanyID, name, country, purpose string) (r SenderRequest, err error) {
+func (a *Store) RequestSender(ctx context.Context, company sms.CompanyID, name, country, purpose string) (
+	r SenderRequest, err error) {
 	if country == "" {
 		country = defaultCountry
 	}
@@ -84,7 +86,8 @@ func (a *Store) RequestSender(ctx context.Context, company sms.CompanyID, name, 
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		// Serialize a company's requests, for the limits.
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('senders', $1))`, int64(company)); err != nil {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('senders', $1))`,
+			int64(company)); err != nil {
 			return err
 		}
 		var known bool
@@ -130,21 +133,26 @@ func (a *Store) RefuseSender(ctx context.Context, id int64, reason string) (Send
 	if err != nil {
 		return SenderRequest{}, err
 	}
-	return a.decide(ctx, id, `approved = false, refused_at = now(), refusal = $2`, `was_refusal is distinct from $2`, reason)
+	return a.decide(ctx, id, `approved = false, refused_at = now(), refusal = $2`, `was_refusal is distinct from $2`,
+		reason)
 }
 
 // SetSender approves a sender, even a refused one, or withdraws its approval, and returns its new state.
 func (a *Store) SetSender(ctx context.Context, id int64, approved bool) (SenderRequest, error) {
-	return a.decide(ctx, id, `approved = $2, refused_at = case when not $2 then s.refused_at end, refusal = case when $2 then '' else s.refusal end`,
+	return a.decide(
+		ctx, id,
+		`approved = $2, refused_at = case when not $2 then s.refused_at end, refusal = case when $2 then '' else s.refusal end`,
 		`approved and not was_approved`, approved)
 }
 
 // decide changes the approval of a sender, and mails the decision to the company's owner if the condition mailed holds.
 func (a *Store) decide(ctx context.Context, id int64, set, mailed string, arg any) (SenderRequest, error) {
 	r, err := accounts.One(ctx, a.pool, fmt.Sprintf("changing sender %d", id), noSender(id), scanSenderRequest, `
-		with was as (select id, approved as was_approved, case when not approved and refused_at is not null then refusal end as was_refusal from senders where id = $1 for update),
+		with was as (select id, approved as was_approved, case when not approved and refused_at is not null
+			then refusal end as was_refusal from senders where id = $1 for update),
 		changed as (update senders s set `+set+` from was where s.id = was.id returning s.*, was_approved, was_refusal),
-		mails as (`+letter.Insert+` select '`+letter.Sender+`', company_id, id, null::jsonb from changed where `+mailed+` `+letter.Replace+`)
+		mails as (`+letter.Insert+` select '`+letter.Sender+`', company_id, id, null::jsonb from changed where `+mailed+` `+
+		letter.Replace+`)
 		select `+senderRequestColumns+` from changed`, id, arg)
 	if err == nil {
 		a.forget()
@@ -154,7 +162,8 @@ func (a *Store) decide(ctx context.Context, id int64, set, mailed string, arg an
 
 // SenderByID returns a sender with the state of its approval.
 func (a *Store) SenderByID(ctx context.Context, id int64) (SenderRequest, error) {
-	return accounts.One(ctx, a.pool, "reading a sender", noSender(id), scanSenderRequest, `select `+senderRequestColumns+` from senders where id = $1`, id)
+	return accounts.One(ctx, a.pool, "reading a sender", noSender(id), scanSenderRequest, `select `+senderRequestColumns+
+		` from senders where id = $1`, id)
 }
 
 func noSender(id int64) string { return fmt.Sprintf("there is no sender with id %d", id) }
@@ -165,7 +174,8 @@ func (a *Store) SenderRequestsOf(ctx context.Context, company sms.CompanyID) ([]
 }
 
 func (a *Store) senders(ctx context.Context, where string, args ...any) ([]SenderRequest, error) {
-	return postgres.All(ctx, a.pool, "reading senders", scanSenderRequest, `select `+senderRequestColumns+` from senders `+where, args...)
+	return postgres.All(ctx, a.pool, "reading senders", scanSenderRequest, `select `+senderRequestColumns+` from senders `+
+		where, args...)
 }
 
 // cleanReason trims a reason and makes it one line.

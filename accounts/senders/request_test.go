@@ -17,10 +17,13 @@ func TestRequestSender(t *testing.T) {
 	company := sms.CompanyID(a.mustCompany(t, a.mustUser(t, "aline@example.com").Email).ID)
 	other := sms.CompanyID(a.mustCompany(t, a.mustUser(t, "bob@example.com").Email).ID)
 	for _, try := range []struct{ name, country, purpose string }{
-		{"", "", "x"}, {"TWELVELETTER", "", "x"}, {"Bé", "", "x"}, {"A B", "", "x"}, {"INTUMWATEST", "", "x"}, {"ISOKO", "B", "x"},
-		{"ISOKO", "", " \n"}, {"ISOKO", "", strings.Repeat("x", MaxPurpose+1)}, {"ISOKO", "", "a\x00b"}, {"ISOKO", "", "a\u202eb"}, {"ISOKO", "", "\xff"},
+		{"", "", "x"}, {"TWELVELETTER", "", "x"}, {"Bé", "", "x"}, {"A B", "", "x"}, {"INTUMWATEST", "", "x"},
+		{"ISOKO", "B", "x"},
+		{"ISOKO", "", " \n"}, {"ISOKO", "", strings.Repeat("x", MaxPurpose+1)}, {"ISOKO", "", "a\x00b"},
+		{"ISOKO", "", "a\u202eb"}, {"ISOKO", "", "\xff"},
 	} {
-		if _, err := a.senders.RequestSender(t.Context(), company, try.name, try.country, try.purpose); !errors.Is(err, accounts.ErrInvalid) {
+		if _, err := a.senders.RequestSender(t.Context(), company, try.name, try.country, try.purpose); !errors.Is(
+			err, accounts.ErrInvalid) {
 			t.Errorf("%q: %v", try, err)
 		}
 	}
@@ -28,7 +31,8 @@ func TestRequestSender(t *testing.T) {
 		t.Error(err)
 	}
 	r, err := a.senders.RequestSender(t.Context(), company, "ISOKO", "", " Order\r\n news ")
-	if err != nil || r.State() != Waiting || r.Purpose != "Order news" || r.Country != "BI" || r.CompanyID != int64(company) {
+	if err != nil || r.State() != Waiting || r.Purpose != "Order news" || r.Country != "BI" ||
+		r.CompanyID != int64(company) {
 		t.Fatal(r, err)
 	}
 	if _, err := a.senders.RequestSender(t.Context(), company, "ISOKO", "", "again"); !errors.Is(err, accounts.ErrExists) {
@@ -46,10 +50,12 @@ func TestRequestSender(t *testing.T) {
 	if _, err := a.senders.RefuseSender(t.Context(), 999, "no"); !errors.Is(err, accounts.ErrNotFound) {
 		t.Error(err)
 	}
-	if r, err = a.senders.RefuseSender(t.Context(), r.ID, "Another's name"); err != nil || r.State() != Refused || r.Refusal != "Another's name" {
+	if r, err = a.senders.RefuseSender(t.Context(), r.ID, "Another's name"); err != nil || r.State() != Refused ||
+		r.Refusal != "Another's name" {
 		t.Fatal(r, err)
 	}
-	if again, err := a.senders.RequestSender(t.Context(), company, "ISOKO", "", "It is ours"); err != nil || again.ID != r.ID || again.State() != Waiting || again.Refusal != "" {
+	if again, err := a.senders.RequestSender(t.Context(), company, "ISOKO", "", "It is ours"); err != nil ||
+		again.ID != r.ID || again.State() != Waiting || again.Refusal != "" {
 		t.Fatal(again, err)
 	}
 	if _, err := a.senders.RefuseSender(t.Context(), r.ID, "No"); err != nil {
@@ -64,7 +70,8 @@ func TestRequestSender(t *testing.T) {
 	if _, err := a.senders.SetSender(t.Context(), r.ID, true); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := a.senders.SenderRequestsOf(t.Context(), company); err != nil || len(list) != 1 || list[0].State() != Approved || list[0].Refusal != "" {
+	if list, err := a.senders.SenderRequestsOf(t.Context(), company); err != nil || len(list) != 1 ||
+		list[0].State() != Approved || list[0].Refusal != "" {
 		t.Error(list, err)
 	}
 	if _, err := a.senders.RequestSender(t.Context(), company, "ISOKO", "", "x"); !errors.Is(err, accounts.ErrExists) {
@@ -82,7 +89,8 @@ func TestRequestSenderBounds(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 12 {
 		group.Go(func() {
-			if _, err := a.senders.RequestSender(t.Context(), company, "S"+string(rune('A'+i)), "", "x"); err != nil && !errors.Is(err, accounts.ErrTooMany) {
+			if _, err := a.senders.RequestSender(t.Context(), company, "S"+string(rune('A'+i)), "", "x"); err != nil &&
+				!errors.Is(err, accounts.ErrTooMany) {
 				t.Error(err)
 			}
 		})
@@ -92,7 +100,9 @@ func TestRequestSenderBounds(t *testing.T) {
 	if err != nil || len(waiting) != MaxWaiting {
 		t.Fatal(len(waiting), err)
 	}
-	a.exec(t, `insert into senders (company_id, name, refused_at) select $1, 'R' || i, now() from generate_series(1, $2) i`, company, MaxSenders-MaxWaiting)
+	a.exec(
+		t, `insert into senders (company_id, name, refused_at) select $1, 'R' || i, now() from generate_series(1, $2) i`,
+		company, MaxSenders-MaxWaiting)
 	if _, err := a.senders.RefuseSender(t.Context(), waiting[0].ID, "no"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ const defaultCountry = "BI"
 
 // CreateSender registers a sender name for a company: 1 to 11 ASCII letters and digits, case-sensitive, and not the
 // test sender's name. The default country is BI.
-func (a *Store) CreateSender(ctx context.Context, companyID int64, name, country string, approved bool) (accounts.Sender, error) {
+func (a *Store) CreateSender(ctx context.Context, companyID int64, name, country string, approved bool) (
+	accounts.Sender, error) {
 	if country == "" {
 		country = defaultCountry
 	}
@@ -71,7 +72,8 @@ func (a *Store) IsTestSender(name string) bool {
 // Namesakes returns the approved senders of other companies with the same name, ignoring case, at most a hundred:
 // recipients cannot tell them apart.
 func (a *Store) Namesakes(ctx context.Context, name string, company int64) ([]SenderRequest, error) {
-	return a.senders(ctx, `where lower(name) = lower($1) and approved and company_id <> $2 order by id limit 100`, name, company)
+	return a.senders(ctx, `where lower(name) = lower($1) and approved and company_id <> $2 order by id limit 100`, name,
+		company)
 }
 
 // Holders returns, by sender id, the other companies with an approved sender of the same name, as [Store.Namesakes].
@@ -81,7 +83,8 @@ func (a *Store) Holders(ctx context.Context, ids []int64) (map[int64][]string, e
 		Company string
 	}
 	found, err := postgres.All(ctx, a.pool, "reading the holders of sender names", pgx.RowToStructByPos[holder], `
-		select s.id, c.name from senders s join senders o on lower(o.name) = lower(s.name) and o.approved and o.company_id <> s.company_id
+		select s.id, c.name from senders s join senders o on lower(o.name) = lower(s.name) and o.approved
+			and o.company_id <> s.company_id
 		join companies c on c.id = o.company_id where s.id = any($1) order by s.id, c.id limit 1000`, ids)
 	holders := map[int64][]string{}
 	for _, h := range found {

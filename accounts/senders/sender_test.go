@@ -27,7 +27,8 @@ func TestSender(t *testing.T) {
 		_, err := a.senders.CreateSender(t.Context(), company.ID, "Other", country, false)
 		wants(t, country, err, accounts.ErrInvalid, "country code")
 	}
-	if r, err := a.senders.SetSender(t.Context(), s.ID, true); err != nil || !reflect.DeepEqual(r.Sender, accounts.Sender{ID: s.ID, Name: "Intore", Country: "BI", Approved: true}) {
+	if r, err := a.senders.SetSender(t.Context(), s.ID, true); err != nil ||
+		!reflect.DeepEqual(r.Sender, accounts.Sender{ID: s.ID, Name: "Intore", Country: "BI", Approved: true}) {
 		t.Errorf("SetSender: %+v, %v", r, err)
 	}
 	_, err = a.senders.SetSender(t.Context(), 99, true)

@@ -1,5 +1,5 @@
-// Package senders has the names that companies send as: their requests, the decisions on them, and their registrations at
-// carriers.
+// Package senders has the names that companies send as: their requests, the decisions on them, and their registrations
+// at carriers.
 package senders
 
 import (

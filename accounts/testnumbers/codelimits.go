@@ -25,7 +25,8 @@ type CodeRequest struct {
 	Own bool
 }
 
-// Limits on codes within 24 hours. Anyone can create accounts and companies, and each code costs the operator a message.
+// Limits on codes within 24 hours. Anyone can create accounts and companies, and each code costs the operator a
+// message.
 const (
 	codesOfCompany   = 50
 	freeCodesNetwork = 20 // to companies without credits, by one client's network
@@ -52,9 +53,12 @@ type codeMetrics struct {
 
 func newCodeMetrics(most int, registerer prometheus.Registerer) codeMetrics {
 	to := promauto.With(registerer)
-	to.NewGauge(prometheus.GaugeOpts{Name: "intumwa_free_codes_max", Help: "Limit on free codes a day; 0: none."}).Set(float64(most))
-	m := codeMetrics{to.NewCounter(prometheus.CounterOpts{Name: "intumwa_free_codes_total", Help: "One-time codes sent for companies without credits."}),
-		to.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_codes_refused_total", Help: "One-time codes refused by a limit of a day."}, []string{"limit"})}
+	to.NewGauge(prometheus.GaugeOpts{Name: "intumwa_free_codes_max", Help: "Limit on free codes a day; 0: none."}).Set(
+		float64(most))
+	m := codeMetrics{to.NewCounter(prometheus.CounterOpts{Name: "intumwa_free_codes_total",
+		Help: "One-time codes sent for companies without credits."}),
+		to.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_codes_refused_total",
+			Help: "One-time codes refused by a limit of a day."}, []string{"limit"})}
 	for _, limit := range codeLimits {
 		m.refused.WithLabelValues(limit)
 	}
@@ -78,11 +82,15 @@ func (a *Store) mayCostCode(ctx context.Context, tx pgx.Tx, r CodeRequest) error
 		with recent as (
 			select c.*, u.company_id from test_number_codes c join users u on u.id = c.user_id
 			where c.created_at > now() - interval '1 day' and (c.free or u.company_id = $1))
-		select extract(epoch from now() - (array_agg(created_at order by created_at desc) filter (where company_id = $1))[$4])::float8,
+		select extract(epoch from now() - (array_agg(created_at
+			order by created_at desc) filter (where company_id = $1))[$4])::float8,
 		       extract(epoch from now() - (array_agg(created_at order by created_at desc) filter (where free))[$5])::float8,
-		       extract(epoch from now() - (array_agg(created_at order by created_at desc) filter (where free and network = $2))[$6])::float8,
-		       extract(epoch from now() - (array_agg(created_at order by created_at desc) filter (where free and left(phone_number, $8) = left($3, $8)))[$7])::float8
-		from recent`, r.Company, a.networkHash(r.Network), string(r.Number), codesOfCompany, a.opts.FreeCodes, freeCodesNetwork, freeCodesBlock, blockPrefix).
+		       extract(epoch from now() - (array_agg(created_at order by created_at desc) filter (where free
+		and network = $2))[$6])::float8,
+		       extract(epoch from now() - (array_agg(created_at order by created_at desc) filter (where free
+		and left(phone_number, $8) = left($3, $8)))[$7])::float8
+		from recent`, r.Company, a.networkHash(r.Network), string(r.Number), codesOfCompany, a.opts.FreeCodes,
+		freeCodesNetwork, freeCodesBlock, blockPrefix).
 		Scan(&ages[0], &ages[1], &ages[2], &ages[3])
 	if err != nil {
 		return err

@@ -53,7 +53,8 @@ func TestFreeCodesAreLimited(t *testing.T) {
 					a.later(t, time.Hour)
 				}
 			}
-			if err := a.asks(t, 90, c.change); !errors.As(err, &limit) || !limit.Free || limit.After < 22*time.Hour || limit.After > 23*time.Hour+2*time.Second {
+			if err := a.asks(t, 90, c.change); !errors.As(err, &limit) || !limit.Free || limit.After < 22*time.Hour ||
+				limit.After > 23*time.Hour+2*time.Second {
 				t.Errorf("one more: %v, %v", err, limit)
 			}
 			if n := testutil.ToFloat64(a.testNumbers.codes.free); n != float64(c.most) {
@@ -77,7 +78,8 @@ func TestOwnCodesAreLimited(t *testing.T) {
 	company := a.mustCompany(t, u.Email)
 	own := func(r *CodeRequest) { r.Company, r.Own = company.ID, true }
 	for n := range codesOfCompany {
-		a.exec(t, `insert into users (email, name, password_hash, company_id, role) values ($1, 'x', 'none', $2, 'reader')`, fmt.Sprintf("u%d@example.com", n), company.ID)
+		a.exec(t, `insert into users (email, name, password_hash, company_id, role) values ($1, 'x', 'none', $2, 'reader')`,
+			fmt.Sprintf("u%d@example.com", n), company.ID)
 		if err := a.asks(t, n, own); err != nil {
 			t.Fatalf("code %d: %v", n+1, err)
 		}

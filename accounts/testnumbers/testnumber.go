@@ -23,14 +23,16 @@ const testNumberColumns = `id, test_number, test_verified_at is not null, test_r
 
 // TestNumberOf returns a user's test number; [accounts.ErrNotFound] when there is none.
 func (a *Store) TestNumberOf(ctx context.Context, userID int64) (TestNumber, error) {
-	return accounts.One(ctx, a.pool, "reading a test number", fmt.Sprintf("user %d has no test number", userID), pgx.RowToStructByPos[TestNumber],
+	return accounts.One(ctx, a.pool, "reading a test number", fmt.Sprintf("user %d has no test number", userID),
+		pgx.RowToStructByPos[TestNumber],
 		`select `+testNumberColumns+` from users where id = $1 and test_number is not null`, userID)
 }
 
 // SetTestNumber sets a user's test number for an operator: it sends no code and counts no replacement.
 func (a *Store) SetTestNumber(ctx context.Context, email string, number sms.Number, verified bool) (TestNumber, error) {
 	email = accounts.FoldEmail(email)
-	n, err := accounts.One(ctx, a.pool, "storing a test number", accounts.NoUser(email), pgx.RowToStructByPos[TestNumber], `
+	n, err := accounts.One(ctx, a.pool, "storing a test number", accounts.NoUser(email), pgx.RowToStructByPos[TestNumber],
+		`
 		update users set test_number = $2, test_verified_at = case when $3::boolean then now() end where email = $1
 		returning `+testNumberColumns, email, string(number), verified)
 	if err == nil {

@@ -53,8 +53,8 @@ func (e *WrongCodeError) Error() string { return "the code is not right" }
 func (e *WrongCodeError) ForUser() {}
 
 // StartVerification makes a number the user's unverified test number and returns a new code of six digits, for the
-// caller to send. An earlier code becomes invalid. Call Started after the transaction, which the caller commits with the
-// message.
+// caller to send. An earlier code becomes invalid. Call Started after the transaction, which the caller commits with
+// the message.
 //
 // Replacing a verified number counts as a replacement and ends its verification at once. The errors are [TooSoonError],
 // [CodeLimitError], [ErrVerifiedAlready], [ErrReplacements] (see [accounts.ForUser]), or those of Postgres.
@@ -105,7 +105,8 @@ func (a *Store) ConfirmVerification(ctx context.Context, userID int64, code stri
 			return verdict
 		}
 		n = TestNumber{UserID: userID, Verified: true}
-		return tx.QueryRow(ctx, `update users set test_verified_at = now() where id = $1 returning test_number, test_replacements`, userID).
+		return tx.QueryRow(ctx, `update users set test_verified_at = now() where id = $1
+			returning test_number, test_replacements`, userID).
 			Scan(&n.PhoneNumber, &n.Replacements)
 	})
 	if err == nil {
@@ -182,7 +183,8 @@ func (a *Store) storeUnverified(ctx context.Context, tx pgx.Tx, userID int64, nu
 	case current.Verified:
 		current.Replacements++
 	}
-	_, err = tx.Exec(ctx, `update users set test_number = $2, test_verified_at = null, test_replacements = $3 where id = $1`,
+	_, err = tx.Exec(ctx, `update users set test_number = $2, test_verified_at = null, test_replacements = $3
+		where id = $1`,
 		userID, string(number), current.Replacements)
 	return err
 }
@@ -194,7 +196,8 @@ func (a *Store) storeCode(ctx context.Context, tx pgx.Tx, r CodeRequest) (otp.Se
 		return nil, err
 	}
 	code := otp.New(otp.Default)
-	_, err := tx.Exec(ctx, `insert into test_number_codes (user_id, phone_number, secret, free, network) values ($1, $2, $3, $4, $5)`,
+	_, err := tx.Exec(ctx, `insert into test_number_codes (user_id, phone_number, secret, free, network)
+		values ($1, $2, $3, $4, $5)`,
 		r.User, string(r.Number), []byte(code), !r.Own, a.networkHash(r.Network))
 	return code, err
 }
@@ -210,7 +213,8 @@ func (a *Store) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code strin
 	)
 	err := tx.QueryRow(ctx, `
 		select c.id, c.secret, c.tries, c.created_at < now() - $2::interval
-		from test_number_codes c join users u on u.id = c.user_id and u.test_number = c.phone_number and u.test_verified_at is null
+		from test_number_codes c join users u on u.id = c.user_id and u.test_number = c.phone_number
+		and u.test_verified_at is null
 		where c.user_id = $1 order by c.id desc limit 1`, userID, CodeLife).
 		Scan(&id, &secret, &tries, &expired)
 	switch {

@@ -53,7 +53,8 @@ func (a *world) mustStart(t *testing.T, user int64, number sms.Number) string {
 func (a *world) mustVerify(t *testing.T, user int64, number sms.Number) {
 	t.Helper()
 	code := a.mustStart(t, user, number)
-	if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err != nil || !n.Verified || n.PhoneNumber != number {
+	if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err != nil || !n.Verified ||
+		n.PhoneNumber != number {
 		t.Fatalf("ConfirmVerification(%s): %+v, %v", number, n, err)
 	}
 }
@@ -76,14 +77,17 @@ func TestVerification(t *testing.T) {
 		t.Fatalf("code %q", code)
 	}
 	var secret []byte
-	if err := a.pool.QueryRow(t.Context(), `select secret from test_number_codes`).Scan(&secret); err != nil || bytes.Contains(secret, []byte(code)) {
+	if err := a.pool.QueryRow(t.Context(), `select secret from test_number_codes`).Scan(&secret); err != nil ||
+		bytes.Contains(secret, []byte(code)) {
 		t.Errorf("the code is stored: %v", err)
 	}
-	if n, err := a.testNumbers.TestNumberOf(t.Context(), user); err != nil || n != (TestNumber{UserID: user, PhoneNumber: one}) {
+	if n, err := a.testNumbers.TestNumberOf(t.Context(), user); err != nil ||
+		n != (TestNumber{UserID: user, PhoneNumber: one}) {
 		t.Errorf("before the code: %+v, %v", n, err)
 	}
 	var wrong *WrongCodeError
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code)); !errors.As(err, &wrong) || wrong.Left != 4 {
+	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
+		wrong.Left != 4 {
 		t.Errorf("a wrong code: %v", err)
 	}
 	if _, err := on(a.pool).testNumbers.ConfirmVerification(t.Context(), user, code); err != nil {
@@ -111,7 +115,8 @@ func TestCodeEnds(t *testing.T) {
 	code = a.mustStart(t, user, one)
 	for i := range 5 {
 		var wrong *WrongCodeError
-		if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code)); !errors.As(err, &wrong) || wrong.Left != 4-i {
+		if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
+			wrong.Left != 4-i {
 			t.Errorf("wrong try %d: %v", i+1, err)
 		}
 	}
@@ -185,7 +190,8 @@ func TestCodesAreLimited(t *testing.T) {
 	}
 	a.later(t, 10*time.Minute)
 	for _, u := range []int64{user, stranger} {
-		if _, err := a.start(t, CodeRequest{User: u, Number: one}); !errors.As(err, &soon) || soon.After < 45*time.Minute || soon.After > 46*time.Minute+time.Second {
+		if _, err := a.start(t, CodeRequest{User: u, Number: one}); !errors.As(err, &soon) || soon.After < 45*time.Minute ||
+			soon.After > 46*time.Minute+time.Second {
 			t.Errorf("a sixth code within the hour: %v (%v)", err, soon)
 		}
 	}
@@ -247,7 +253,8 @@ func TestReplacements(t *testing.T) {
 	if n, err := a.testNumbers.TestNumberOf(t.Context(), user); err != nil || n.PhoneNumber != two || !n.Verified {
 		t.Errorf("a refused replacement changed something: %+v, %v", n, err)
 	}
-	if n, err := a.testNumbers.SetTestNumber(t.Context(), "a@example.com", three, true); err != nil || n.PhoneNumber != three || n.Replacements != 3 {
+	if n, err := a.testNumbers.SetTestNumber(t.Context(), "a@example.com", three, true); err != nil ||
+		n.PhoneNumber != three || n.Replacements != 3 {
 		t.Errorf("by an operator: %+v, %v", n, err)
 	}
 	_, err := a.testNumbers.SetTestNumber(t.Context(), "unknown@example.com", one, true)

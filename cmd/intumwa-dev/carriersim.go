@@ -83,7 +83,8 @@ func (c *carrierSimCmd) Run(ctx context.Context, out output) error {
 			return fmt.Errorf("listening for %s: %w", name, err)
 		}
 		defer listener.Close()
-		carrier := carriersim.New(carriersim.Options{Name: name, SystemID: c.SystemID, Password: c.Password, RespDelay: c.RespDelay,
+		carrier := carriersim.New(carriersim.Options{Name: name, SystemID: c.SystemID, Password: c.Password,
+			RespDelay:    c.RespDelay,
 			ReceiptDelay: c.ReceiptDelay, TPS: c.TPS, Window: c.Window, NoFates: c.NoFates, IDs: c.IDs,
 			Receipts: carriersim.ReceiptStyle{Form: c.Receipts, DataSM: c.DataSM}, NoReceipts: c.NoReceipts,
 			EchoReference: c.EchoReference, Alphabet: c.Alphabet, Lenient: c.Lenient, IdleTimeout: c.IdleTimeout,

@@ -30,7 +30,8 @@ func (c *mailCatcherCmd) Run(ctx context.Context, out output) error {
 		return fmt.Errorf("listening for the page: %w", err)
 	}
 	defer web.Close()
-	slog.New(slog.NewTextHandler(out.stderr, nil)).Info("mail catcher listens", "smtp", mails.Addr().String(), "page", web.Addr().String())
+	slog.New(slog.NewTextHandler(out.stderr, nil)).Info("mail catcher listens", "smtp", mails.Addr().String(), "page",
+		web.Addr().String())
 	catcher := mailcatcher.New()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return catcher.ServeSMTP(ctx, mails) })

@@ -49,7 +49,8 @@ func (c *webhookEchoCmd) Run(ctx context.Context, out output) error {
 		if err := verify(secret, r.Header, body, time.Now()); err != nil {
 			verdict = "SIGNATURE WRONG: " + err.Error()
 		}
-		fmt.Fprintf(out.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly), sms.Printable(r.Header.Get("X-Webhook-Event")), verdict, sms.Printable(string(body)))
+		fmt.Fprintf(out.stdout, "%s webhook %s (%s)\n  %s\n", time.Now().Format(time.TimeOnly),
+			sms.Printable(r.Header.Get("X-Webhook-Event")), verdict, sms.Printable(string(body)))
 	}))
 }
 
@@ -57,8 +58,8 @@ func (c *webhookEchoCmd) Run(ctx context.Context, out output) error {
 const verifyTolerance = 5 * time.Minute
 
 // verify is the receiver's side. It shares no code with the signer. It checks both signatures over the exact bytes of
-// the body, and that the request is not a replay. During a rotation webhook-signature has several signatures, and secret
-// may be either one; X-Webhook-Signature is then the old one's.
+// the body, and that the request is not a replay. During a rotation webhook-signature has several signatures, and
+// secret may be either one; X-Webhook-Signature is then the old one's.
 func verify(secret string, header http.Header, body []byte, now time.Time) error {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil {

@@ -25,18 +25,24 @@ func TestVerifyRefuses(t *testing.T) {
 		now    time.Time
 		good   bool
 	}{
-		"as sent":           {secret: v.Secret, body: v.Body, now: signed, good: true},
-		"a little later":    {secret: v.Secret, body: v.Body, now: signed.Add(4 * time.Minute), good: true},
-		"replayed":          {secret: v.Secret, body: v.Body, now: signed.Add(6 * time.Minute)},
-		"from the future":   {secret: v.Secret, body: v.Body, now: signed.Add(-6 * time.Minute)},
-		"another body":      {secret: v.Secret, body: v.Body + " ", now: signed},
-		"another secret":    {secret: "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32)), body: v.Body, now: signed},
-		"no secret":         {secret: "", body: v.Body, now: signed},
-		"another id":        {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Set("webhook-id", "evt_1") }},
-		"another timestamp": {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Set("webhook-timestamp", "1772352003") }},
-		"no signature":      {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Del("X-Webhook-Signature") }},
-		"no second":         {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Del("webhook-signature") }},
-		"upper-case hex":    {secret: v.Secret, body: v.Body, now: signed, change: func(h http.Header) { h.Set("X-Webhook-Signature", strings.ToUpper(v.Signature)) }},
+		"as sent":         {secret: v.Secret, body: v.Body, now: signed, good: true},
+		"a little later":  {secret: v.Secret, body: v.Body, now: signed.Add(4 * time.Minute), good: true},
+		"replayed":        {secret: v.Secret, body: v.Body, now: signed.Add(6 * time.Minute)},
+		"from the future": {secret: v.Secret, body: v.Body, now: signed.Add(-6 * time.Minute)},
+		"another body":    {secret: v.Secret, body: v.Body + " ", now: signed},
+		"another secret": {secret: "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32)), body: v.Body,
+			now: signed},
+		"no secret": {secret: "", body: v.Body, now: signed},
+		"another id": {secret: v.Secret, body: v.Body, now: signed,
+			change: func(h http.Header) { h.Set("webhook-id", "evt_1") }},
+		"another timestamp": {secret: v.Secret, body: v.Body, now: signed,
+			change: func(h http.Header) { h.Set("webhook-timestamp", "1772352003") }},
+		"no signature": {secret: v.Secret, body: v.Body, now: signed,
+			change: func(h http.Header) { h.Del("X-Webhook-Signature") }},
+		"no second": {secret: v.Secret, body: v.Body, now: signed,
+			change: func(h http.Header) { h.Del("webhook-signature") }},
+		"upper-case hex": {secret: v.Secret, body: v.Body, now: signed,
+			change: func(h http.Header) { h.Set("X-Webhook-Signature", strings.ToUpper(v.Signature)) }},
 	} {
 		h := http.Header{}
 		h.Set("X-Webhook-Signature", v.Signature)

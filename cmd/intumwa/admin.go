@@ -133,7 +133,8 @@ func (a *adminCmd) run(ctx context.Context, p *program, work adminWork) error {
 	case o.away != nil:
 		_, _ = fmt.Fprintf(p.stderr, "intumwa: warning: %v. Until then commands can read, and change nothing\n", o.away)
 	case late != nil:
-		err = errors.Join(err, fmt.Errorf("%w. What this command has changed is on this server alone: do not repeat it", late))
+		err = errors.Join(err, fmt.Errorf("%w. What this command has changed is on this server alone: do not repeat it",
+			late))
 	}
 	if result == nil {
 		return err
@@ -169,9 +170,11 @@ func (o *operator) testNumbers() *testnumbers.Store {
 	return testnumbers.New(o.pool, testnumbers.Options{Key: []byte(o.config.Accounts.OTPKey)})
 }
 
-// by returns the operator, who performs acts. many is a pool for statements over many messages, nil if the act has none.
+// by returns the operator, who performs acts. many is a pool for statements over many messages, nil if the act has
+// none.
 func (o *operator) by(many *pgxpool.Pool) operations.Actor {
-	return operations.By(audit.Operator(), nil, operations.Deps{Pool: o.pool, Many: many, People: o.people(), Companies: o.companies(), Keys: o.keys(), Senders: o.senders(), TestNumbers: o.testNumbers(),
+	return operations.By(audit.Operator(), nil, operations.Deps{Pool: o.pool, Many: many, People: o.people(),
+		Companies: o.companies(), Keys: o.keys(), Senders: o.senders(), TestNumbers: o.testNumbers(),
 		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool)})
 }
 
@@ -233,8 +236,8 @@ func printJSON(w io.Writer, result any) error {
 	return encoder.Encode(result)
 }
 
-// printHuman prints an object or a struct as lines of key and value, and a list of them as a table. The headings are the
-// JSON keys. See cell for what a value may contain.
+// printHuman prints an object or a struct as lines of key and value, and a list of them as a table. The headings are
+// the JSON keys. See cell for what a value may contain.
 func printHuman(w io.Writer, result any) error {
 	if own, is := result.(interface{ human(io.Writer) error }); is {
 		return own.human(w)
@@ -395,7 +398,8 @@ type listFlags struct {
 
 // collect reads a list in pages. page returns rows after a cursor and the next cursor, 0 at the end. view returns nil
 // to leave a row out.
-func collect[T any](cursor int64, most int, page func(cursor int64, limit int) ([]T, int64, error), view func(T) any) (any, error) {
+func collect[T any](cursor int64, most int, page func(cursor int64, limit int) ([]T, int64, error), view func(T) any) (
+	any, error) {
 	if most < 1 {
 		return nil, errors.New("--limit must be at least 1")
 	}
@@ -421,7 +425,8 @@ func collect[T any](cursor int64, most int, page func(cursor int64, limit int) (
 func asIs[T any](row T) any { return row }
 
 // collectByID is collect for rows in ascending order of id. The first key of each object is the id.
-func collectByID[T any](ctx context.Context, s listFlags, page func(ctx context.Context, after int64, limit int) ([]T, error), view func(T) any) (any, error) {
+func collectByID[T any](ctx context.Context, s listFlags, page func(ctx context.Context, after int64, limit int) (
+	[]T, error), view func(T) any) (any, error) {
 	return collect(s.After, s.Limit, func(after int64, limit int) (rows []T, next int64, err error) {
 		rows, err = page(ctx, after, limit)
 		if len(rows) == limit {

@@ -67,7 +67,8 @@ func (c *adminUserRoleCmd) do(ctx context.Context, o *operator) (any, error) {
 		role = ""
 	}
 	err = o.by(nil).SetRole(ctx, u.Company, u.ID, role)
-	return done(object{{"user_id", u.ID}, {"email", u.Email}, {"company_id", orNull(u.Company)}, {"role", orNull(role)}}, err)
+	return done(object{{"user_id", u.ID}, {"email", u.Email}, {"company_id", orNull(u.Company)}, {"role", orNull(role)}},
+		err)
 }
 
 type adminUserCreateCmd struct {
@@ -87,9 +88,11 @@ func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 		return nil, fmt.Errorf("reading the password: %w", err)
 	}
 	if utf8.RuneCountInString(password) < people.MinPassword { // people need a longer one; scripts do not
-		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", people.MinPassword)
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people "+
+			"may choose\n", people.MinPassword)
 	}
-	u, err := o.by(nil).CreateUser(ctx, people.NewUser{Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator})
+	u, err := o.by(nil).CreateUser(ctx, people.NewUser{Email: c.Email, Name: c.Name, Password: password,
+		Administrator: c.Administrator})
 	return done(userMade{u.ID, u.Email}, err)
 }
 
@@ -110,7 +113,8 @@ type adminUserListCmd struct{ listFlags }
 
 func (c *adminUserListCmd) do(ctx context.Context, o *operator) (any, error) {
 	return collectByID(ctx, c.listFlags, o.people().Users, func(u people.User) any {
-		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"disabled", u.Disabled}, {"created_at", u.CreatedAt},
+		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator},
+			{"disabled", u.Disabled}, {"created_at", u.CreatedAt},
 			{"company_id", orNull(u.Company)}, {"role", orNull(u.Role)}}
 	})
 }

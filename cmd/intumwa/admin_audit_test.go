@@ -15,7 +15,8 @@ import (
 	"intumwa/sms"
 )
 
-const auditKeys = "companies balance_mismatches stuck_pending orphan_queue_entries unpaid_messages unrecorded_debits purged_messages report_mismatches"
+const auditKeys = "companies balance_mismatches stuck_pending orphan_queue_entries unpaid_messages unrecorded_debits " +
+	"purged_messages report_mismatches"
 
 func TestAudit(t *testing.T) {
 	s := newAdmin(t)
@@ -52,13 +53,16 @@ func TestMessageShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := s.admin("", `id message_id batch_id company_id channel status to sender encoding segment_count test carrier failure_reason
-		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", strings.ToLower(id.String()))
+	shown := s.admin(
+		"", `id message_id batch_id company_id channel status to sender encoding segment_count test carrier failure_reason
+		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id",
+		strings.ToLower(id.String()))
 	if shown["id"] != id.String() || shown["status"] != "pending" || shown["to"] != "+25761000001" {
 		t.Errorf("got %v", shown)
 	}
 	waiting, _ := shown["waiting"].(map[string]any)
-	if keys := slices.Sorted(maps.Keys(waiting)); !slices.Equal(keys, []string{"attempts", "claimed", "due_at", "expires_at", "refused", "refused_at"}) {
+	if keys := slices.Sorted(maps.Keys(waiting)); !slices.Equal(
+		keys, []string{"attempts", "claimed", "due_at", "expires_at", "refused", "refused_at"}) {
 		t.Errorf("waiting has %v", keys)
 	}
 	for _, list := range []string{"segments", "webhook_deliveries"} {
@@ -66,10 +70,12 @@ func TestMessageShow(t *testing.T) {
 			t.Errorf("%s is %v, not an empty list", list, shown[list])
 		}
 	}
-	if code, stdout, _ := s.run("", "admin", "message", "show", "--id", id.String()); code != exitOK || strings.Contains(stdout, "canary") {
+	if code, stdout, _ := s.run("", "admin", "message", "show", "--id", id.String()); code != exitOK ||
+		strings.Contains(stdout, "canary") {
 		t.Errorf("for people: %d %q", code, stdout)
 	}
-	if code, stdout, _ := s.run("", "admin", "message", "show", "--id", "1"); code != exitOK || !strings.Contains(stdout, id.String()) {
+	if code, stdout, _ := s.run("", "admin", "message", "show", "--id", "1"); code != exitOK ||
+		!strings.Contains(stdout, id.String()) {
 		t.Errorf("by the number of its webhooks: %d %s", code, stdout)
 	}
 	s.refused("not found", "", "admin", "message", "show", "--id", ulid.Make().String())

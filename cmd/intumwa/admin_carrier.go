@@ -34,7 +34,8 @@ func (c *adminCarrierTryCmd) do(ctx context.Context, o *operator) (any, error) {
 	if link == nil {
 		return nil, fmt.Errorf("--link: the configuration has no link %q", c.Link)
 	}
-	options := trial.Options{Link: linkOf(carrier, link), Profile: profileOf(carrier), Sender: c.Sender, Text: c.Text, Wait: c.Wait}
+	options := trial.Options{Link: linkOf(carrier, link), Profile: profileOf(carrier), Sender: c.Sender, Text: c.Text,
+		Wait: c.Wait}
 	options.Link.Carrier, options.Link.Log = carrier.Name, slog.New(slog.DiscardHandler)
 	if err := c.message(o.config, &options); err != nil {
 		return nil, err
@@ -85,7 +86,8 @@ func (c *adminCarrierTryCmd) idle(ctx context.Context, o *operator) error {
 	}
 	for _, l := range links {
 		if l.Link == c.Link && (l.Accepted > 0 || l.InFlight > 0) {
-			return errors.New("a dispatcher carries messages over " + c.Link + " now, and its carrier may close that bind for a second one; --beside tries all the same")
+			return errors.New("a dispatcher carries messages over " + c.Link +
+				" now, and its carrier may close that bind for a second one; --beside tries all the same")
 		}
 	}
 	return nil
@@ -105,10 +107,12 @@ func linkNamed(config *configs.Config, name string) (*configs.Carrier, *configs.
 
 // tried is what a trial learnt.
 func tried(carrier *configs.Carrier, link *configs.Link, options *trial.Options, r *trial.Result) deep {
-	out := object{{"carrier", carrier.Name}, {"link", link.Name}, {"bind", options.Link.Mode.String()}, {"system_id", link.SystemID},
+	out := object{{"carrier", carrier.Name}, {"link", link.Name}, {"bind", options.Link.Mode.String()},
+		{"system_id", link.SystemID},
 		{"bound", r.Bound}, {"bound_after", r.BoundAfter}, {"smsc_version", r.SMSCVersion}}
 	if options.To != "" {
-		out = append(out, object{{"sender", options.Sender}, {"attempts", r.Attempts}, {"message_id", r.MessageID}, {"receipt", r.Receipt},
+		out = append(out, object{{"sender", options.Sender}, {"attempts", r.Attempts}, {"message_id", r.MessageID},
+			{"receipt", r.Receipt},
 			{"other_deliveries", r.Others}}...)
 	}
 	return deep{append(out, pair{"learnt", append([]string{}, r.Learnt...)})}

@@ -10,8 +10,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestCarrierTry: the command binds beside the gateway, learns how the carrier wants its SMPP and prints the lines of the
-// configuration that say so. It refuses to disturb a link that carries messages.
+// TestCarrierTry: the command binds beside the gateway, learns how the carrier wants its SMPP and prints the lines of
+// the configuration that say so. It refuses to disturb a link that carries messages.
 func TestCarrierTry(t *testing.T) {
 	t.Parallel()
 	leo, leoAt := playCarrier(t, "leo", "")
@@ -29,7 +29,8 @@ carriers:
 		return s.run("", append([]string{"admin", "--json", "carrier", "try"}, args...)...)
 	}
 	code, stdout, stderr := try("--link", "leo-1", "--to", "71000100", "--sender", "ACME")
-	for _, want := range []string{`"bound":true`, `"bind":"transceiver"`, `"smsc_version":"0x34"`, `{"source_ton_npi":[5,0],"dest_ton_npi":[1,1],"status":"ESME_RINVSRCTON"}`,
+	for _, want := range []string{`"bound":true`, `"bind":"transceiver"`, `"smsc_version":"0x34"`,
+		`{"source_ton_npi":[5,0],"dest_ton_npi":[1,1],"status":"ESME_RINVSRCTON"}`,
 		`"status":"ESME_RINVEXPIRY"`, `"status":"ESME_ROK"`, `"state":"DELIVRD"`, `"means":"sent"`,
 		`"learnt":["source_ton_npi: {alphanumeric: [0, 0]}","validity_period: absolute","message_id_format: same"]`} {
 		if !strings.Contains(stdout, want) {
@@ -39,10 +40,12 @@ carriers:
 	if code != exitOK {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if code, stdout, stderr := try("--link", "leo-2"); code != exitOK || !strings.Contains(stdout, `"bind":"receiver"`) || strings.Contains(stdout, "attempts") {
+	if code, stdout, stderr := try("--link", "leo-2"); code != exitOK || !strings.Contains(stdout, `"bind":"receiver"`) ||
+		strings.Contains(stdout, "attempts") {
 		t.Errorf("bind only: %d %s%s", code, stdout, stderr)
 	}
-	if code, stdout, _ := try("--link", "leo-1", "--to", "71000101", "--sender", "ACME"); code != exitError || !strings.Contains(stdout, "UNDELIV") {
+	if code, stdout, _ := try("--link", "leo-1", "--to", "71000101", "--sender", "ACME"); code != exitError ||
+		!strings.Contains(stdout, "UNDELIV") {
 		t.Errorf("not delivered: %d %s", code, stdout)
 	}
 	for want, args := range map[string][]string{
@@ -81,7 +84,8 @@ carriers:
 	})
 	s.refused("--beside", "", "admin", "carrier", "try", "--link", "leo-1", "--to", "71000100")
 	began := time.Now()
-	if code, _, stderr := s.run("", "admin", "carrier", "try", "--link", "leo-1", "--to", "71000100", "--beside"); code != exitOK || time.Since(began) > 30*time.Second {
+	if code, _, stderr := s.run("", "admin", "carrier", "try", "--link", "leo-1", "--to", "71000100",
+		"--beside"); code != exitOK || time.Since(began) > 30*time.Second {
 		t.Errorf("--beside: %s", stderr)
 	}
 }

@@ -31,7 +31,8 @@ func TestCommandsUseTheDatabaseClock(t *testing.T) {
 	const behind = 3 * time.Hour
 	clock.Set(-behind)
 
-	m := &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: "+25761000001", Sender: "INTORE", Body: "x", Encoding: sms.GSM7,
+	m := &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: "+25761000001", Sender: "INTORE", Body: "x",
+		Encoding: sms.GSM7,
 		Segments: 1, Carrier: "lumitel", Validity: 24 * time.Hour}
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		_, err := messages.New(pool).Insert(t.Context(), tx, []*messages.Message{m})
@@ -42,7 +43,8 @@ func TestCommandsUseTheDatabaseClock(t *testing.T) {
 	if got := s.admin("", "last_message_id next_message_id held", "restored"); number(got["held"]) != "1" {
 		t.Fatalf("held: %v", got)
 	}
-	s.admin("", "messages passed left", "unanswered", "settle", "--as", "sent", "--id", m.ULID.String(), "--reason", "a call to their NOC")
+	s.admin("", "messages passed left", "unanswered", "settle", "--as", "sent", "--id", m.ULID.String(), "--reason",
+		"a call to their NOC")
 	var sent time.Time
 	if err := pool.QueryRow(t.Context(), `SELECT sent_at FROM messages`).Scan(&sent); err != nil {
 		t.Fatal(err)
@@ -53,8 +55,10 @@ func TestCommandsUseTheDatabaseClock(t *testing.T) {
 	}
 
 	for i, ago := range []time.Duration{30 * time.Minute, 90 * time.Minute} {
-		if _, err := pool.Exec(t.Context(), `INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state, status, error, outcome, received_at)
-			VALUES (61000001, 'leo', 'l', $1, $1, '257', 'DELIVRD', 1, '', 'unmatched', now() - $2::interval)`, fmt.Sprint(i), ago); err != nil {
+		if _, err := pool.Exec(t.Context(), `INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state,
+			status, error, outcome, received_at)
+			VALUES (61000001, 'leo', 'l', $1, $1, '257', 'DELIVRD', 1, '', 'unmatched', now() - $2::interval)`, fmt.Sprint(i),
+			ago); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +71,8 @@ func TestCommandsUseTheDatabaseClock(t *testing.T) {
 		}
 		return len(list)
 	}
-	for since, want := range map[string]int{"10m": 0, "1h": 1, "2h": 2, time.Now().Add(-behind - time.Hour).UTC().Format(time.RFC3339): 1} {
+	for since, want := range map[string]int{"10m": 0, "1h": 1, "2h": 2, time.Now().Add(-behind - time.Hour).UTC().Format(
+		time.RFC3339): 1} {
 		if n := listed(since); n != want {
 			t.Errorf("since %s %d are listed, want %d", since, n, want)
 		}

@@ -37,7 +37,8 @@ func (c *adminCompanyCreateCmd) do(ctx context.Context, o *operator) (any, error
 	if c.Credits < 0 {
 		return nil, errors.New("a company cannot begin with less than 0 credits")
 	}
-	company, err := o.by(nil).CreateCompany(ctx, companies.NewCompany{OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified}, c.Credits)
+	company, err := o.by(nil).CreateCompany(ctx,
+		companies.NewCompany{OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified}, c.Credits)
 	return done(balanceOf{company.ID, c.Credits}, err)
 }
 
@@ -63,8 +64,10 @@ type adminCompanySetCmd struct {
 
 // do changes the settings whose flags are given.
 func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
-	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && c.LowBalance == nil && c.QuietHours == nil && !c.any() {
-		return nil, errors.New("nothing to change: give --approved, --verified, --smart-encoding, --quiet-hours, --low-balance, --bodies or a limit")
+	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && c.LowBalance == nil && c.QuietHours == nil &&
+		!c.any() {
+		return nil, errors.New("nothing to change: give --approved, --verified, --smart-encoding, --quiet-hours, " +
+			"--low-balance, --bodies or a limit")
 	}
 	thresholds, err := c.thresholds()
 	if err != nil {
@@ -85,8 +88,9 @@ func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 		o.warnOfNoReason(c.Reason)
 	}
 	return done(o.by(nil).SetCompany(ctx, c.ID, operations.CompanyChange{
-		CompanyChange: companies.CompanyChange{Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits()},
-		LowBalance:    thresholds, Bodies: c.Bodies.keep, Reason: c.Reason,
+		CompanyChange: companies.CompanyChange{Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding,
+			QuietHours: c.QuietHours, Limits: c.limits()},
+		LowBalance: thresholds, Bodies: c.Bodies.keep, Reason: c.Reason,
 	}))
 }
 
@@ -138,7 +142,8 @@ func (c *adminCompanyListCmd) do(ctx context.Context, o *operator) (any, error) 
 		if n, ok := balances[c.ID]; ok {
 			credits = &n
 		}
-		return object{{"company_id", c.ID}, {"owner_id", c.OwnerID}, {"name", c.Name}, {"approved", c.Approved}, {"verified", c.Verified}, {"credits", credits}}
+		return object{{"company_id", c.ID}, {"owner_id", c.OwnerID}, {"name", c.Name}, {"approved", c.Approved},
+			{"verified", c.Verified}, {"credits", credits}}
 	})
 }
 
@@ -190,8 +195,10 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if len(endpoints) == 1 && endpoints[0].CompanyID == company.ID {
 		webhook = endpointOf(endpoints[0])
 	}
-	all := object{{"company_id", company.ID}, {"name", company.Name}, {"owner_id", company.OwnerID}, {"owner", owner.Email}, {"approved", company.Approved},
-		{"verified", company.Verified}, {"smart_encoding", company.SmartEncoding}, {"quiet_hours", optional{company.QuietHours}}, {"credits", credits},
+	all := object{{"company_id", company.ID}, {"name", company.Name}, {"owner_id", company.OwnerID},
+		{"owner", owner.Email}, {"approved", company.Approved},
+		{"verified", company.Verified}, {"smart_encoding", company.SmartEncoding},
+		{"quiet_hours", optional{company.QuietHours}}, {"credits", credits},
 		{"senders", senders}, {"webhook", webhook}, {"spent_today", spent}}
 	all = append(all, objectOf(operations.BoundsOf(company.Limits))...)
 	return deep{append(all, pair{"bodies", operations.BodiesText(keep)}, pair{"facts", factsOf(facts)})}, nil
@@ -203,6 +210,7 @@ func factsOf(f companies.Facts) object {
 	for _, fact := range f.List() {
 		o = append(o, pair{fact.Name, fact.Value})
 	}
-	return append(o, object{{"document_type", optional{f.Document.Type}}, {"document_octets", optional{f.Document.Size}}, {"document_at", optional{f.Document.At}},
+	return append(o, object{{"document_type", optional{f.Document.Type}}, {"document_octets", optional{f.Document.Size}},
+		{"document_at", optional{f.Document.At}},
 		{"document_deleted", optional{f.Document.Deleted}}, {"missing", append([]string{}, f.Missing()...)}}...)
 }

@@ -28,7 +28,8 @@ func (c *adminCreditsAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Amount == 0 {
 		return nil, errors.New("--amount must not be 0")
 	}
-	credits, err := o.by(nil).AddCredits(ctx, billing.Adjustment{Company: c.Company, Amount: int64(c.Amount), Note: c.Note, Correction: c.Correction})
+	credits, err := o.by(nil).AddCredits(ctx, billing.Adjustment{Company: c.Company, Amount: int64(c.Amount), Note: c.Note,
+		Correction: c.Correction})
 	return done(balanceOf{c.Company, credits}, err)
 }
 

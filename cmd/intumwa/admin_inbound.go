@@ -37,7 +37,8 @@ func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) 
 		if m.Part != nil {
 			part = fmt.Sprintf("%d/%d", m.Part.Number, m.Part.Total)
 		}
-		return object{{"id", m.ID}, {"received_at", m.At}, {"carrier", m.Carrier}, {"link", m.Link}, {"from", m.Source}, {"to", m.Destination},
+		return object{{"id", m.ID}, {"received_at", m.At}, {"carrier", m.Carrier}, {"link", m.Link}, {"from", m.Source},
+			{"to", m.Destination},
 			{"message", m.Body}, // null: not decodable text, or a company may have it
 			{"data_coding", m.DataCoding}, {"octets", len(m.Octets)}, {"part", orNull(part)},
 			{"outcome", orNull(string(m.Outcome))}} // null: not routed yet
@@ -71,13 +72,16 @@ func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 			return nil, fmt.Errorf("--keyword %w", err)
 		}
 	}
-	if c.Carrier != "" && !slices.ContainsFunc(o.config.Carriers, func(each configs.Carrier) bool { return each.Name == c.Carrier }) {
+	if c.Carrier != "" && !slices.ContainsFunc(o.config.Carriers,
+		func(each configs.Carrier) bool { return each.Name == c.Carrier }) {
 		return nil, fmt.Errorf("no carrier is called %q", c.Carrier)
 	}
 	if slices.Contains(handsetWords(slices.Concat(o.config.Inbound.StopWords, o.config.Inbound.StartWords)), keyword) {
-		return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
+		return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, "+
+			"inbound.start_words)", keyword)
 	}
-	return done(o.by(nil).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier, CompanyID: c.Company, Sender: c.Sender, Account: c.SMPP}))
+	return done(o.by(nil).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier,
+		CompanyID: c.Company, Sender: c.Sender, Account: c.SMPP}))
 }
 
 type adminRouteListCmd struct{ listFlags }

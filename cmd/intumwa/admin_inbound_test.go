@@ -29,36 +29,41 @@ func TestInboundRoutes(t *testing.T) {
 	if second["keyword"] != "PAYE" || second["sender"] != "ACME" {
 		t.Errorf("%v", second)
 	}
-	if typed := s.admin("", keys, add("--address", "+257 22 00-11.22", "--keyword", " « paye » ")...); typed["address"] != "25722001122" || typed["keyword"] != "PAYE" {
+	if typed := s.admin("", keys, add("--address", "+257 22 00-11.22", "--keyword",
+		" « paye » ")...); typed["address"] != "25722001122" || typed["keyword"] != "PAYE" {
 		t.Errorf("%v", typed)
 	} else {
 		s.admin("", keys, "inbound", "route", "remove", "--id", number(typed["route_id"]))
 	}
 	for reason, args := range map[string][]string{
-		"have a route already":                                      add("--address", "80-80"),
-		"no carrier is called":                                      add("--address", "9090", "--carrier", "unknown"),
-		"has no sender":                                             add("--address", "9090", "--sender", "OTHER"),
-		`--keyword "..." has no letter or digit`:                    add("--address", "9090", "--keyword", "..."),
-		`--keyword "" has no letter or digit`:                       add("--address", "9090", "--keyword", ""),
-		`--keyword "two words" is more than one word`:               add("--address", "9090", "--keyword", "two words"),
-		`--keyword "pa\u200ey" has a control character`:             add("--address", "9090", "--keyword", "pa\u200ey"),
-		"is longer than 80 bytes":                                   add("--address", "9090", "--keyword", strings.Repeat("x", 81)),
-		"opt out or in":                                             add("--address", "9090", "--keyword", "arrêt"),
-		`--address " " is empty`:                                    add("--address", " "),
+		"have a route already":                          add("--address", "80-80"),
+		"no carrier is called":                          add("--address", "9090", "--carrier", "unknown"),
+		"has no sender":                                 add("--address", "9090", "--sender", "OTHER"),
+		`--keyword "..." has no letter or digit`:        add("--address", "9090", "--keyword", "..."),
+		`--keyword "" has no letter or digit`:           add("--address", "9090", "--keyword", ""),
+		`--keyword "two words" is more than one word`:   add("--address", "9090", "--keyword", "two words"),
+		`--keyword "pa\u200ey" has a control character`: add("--address", "9090", "--keyword", "pa\u200ey"),
+		"is longer than 80 bytes": add("--address", "9090", "--keyword",
+			strings.Repeat("x", 81)),
+		"opt out or in":          add("--address", "9090", "--keyword", "arrêt"),
+		`--address " " is empty`: add("--address", " "),
 		`--address "ABCDEFGHIJKL" has more than 11 characters`:      add("--address", "ABCDEFGHIJKL"),
 		`--address "123456789012345678901" has more than 20 digits`: add("--address", "123456789012345678901"),
 		`--address "+257 / 22" is neither a number nor a name`:      add("--address", "+257 / 22"),
 		`--address "ac\x1bme" has a character`:                      add("--address", "ac\x1bme"),
 		`--address "École" has a character`:                         add("--address", "École"),
-		"no company with id":                                        {"inbound", "route", "add", "--company", "99", "--address", "9090"},
-		"not found":                                                 {"inbound", "route", "remove", "--id", "99"},
+		"no company with id": {"inbound", "route", "add", "--company", "99",
+			"--address", "9090"},
+		"not found": {"inbound", "route", "remove", "--id", "99"},
 	} {
 		s.refused(reason, "", append([]string{"admin"}, args...)...)
 	}
-	if list := s.list("inbound", "route", "list"); len(list) != 2 || number(list[0]["route_id"]) != number(first["route_id"]) {
+	if list := s.list("inbound", "route", "list"); len(list) != 2 ||
+		number(list[0]["route_id"]) != number(first["route_id"]) {
 		t.Errorf("%v", list)
 	}
-	if gone := s.admin("", keys, "inbound", "route", "remove", "--id", number(first["route_id"])); gone["address"] != "8080" {
+	if gone := s.admin("", keys, "inbound", "route", "remove", "--id",
+		number(first["route_id"])); gone["address"] != "8080" {
 		t.Errorf("%v", gone)
 	}
 	if list := s.list("inbound", "route", "list"); len(list) != 1 {
@@ -70,7 +75,8 @@ func TestInboundRoutes(t *testing.T) {
 			acts = append(acts, fmt.Sprint(act["act"]))
 		}
 	}
-	if got := fmt.Sprint(acts); got != "[inbound.route_remove inbound.route_remove inbound.route_add inbound.route_add inbound.route_add]" {
+	if got := fmt.Sprint(acts); got != "[inbound.route_remove inbound.route_remove inbound.route_add inbound.route_add "+
+		"inbound.route_add]" {
 		t.Errorf("recorded %s", got)
 	}
 }
@@ -83,8 +89,10 @@ func TestInboundOutcomes(t *testing.T) {
 	store, text := handsets.New(pool), "Yego"
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return store.Keep(t.Context(), tx, []handsets.Inbound{
-			{At: time.Now().Add(-2 * time.Hour), Carrier: "l", Link: "l1", Source: "25779000001", Destination: "8080", Body: &text, Octets: []byte(text)},
-			{At: time.Now(), Carrier: "l", Link: "l1", Source: "25779000001", Destination: "8080", Body: &text, Octets: []byte(text), Part: &handsets.Part{Reference: 1, Total: 3, Number: 2}},
+			{At: time.Now().Add(-2 * time.Hour), Carrier: "l", Link: "l1", Source: "25779000001", Destination: "8080",
+				Body: &text, Octets: []byte(text)},
+			{At: time.Now(), Carrier: "l", Link: "l1", Source: "25779000001", Destination: "8080", Body: &text,
+				Octets: []byte(text), Part: &handsets.Part{Reference: 1, Total: 3, Number: 2}},
 		})
 	})
 	if err != nil {
@@ -98,7 +106,8 @@ func TestInboundOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := s.list("inbound")
-	if len(list) != 2 || list[0]["part"] != "2/3" || list[0]["outcome"] != "waiting" || list[1]["part"] != nil || list[1]["outcome"] != nil {
+	if len(list) != 2 || list[0]["part"] != "2/3" || list[0]["outcome"] != "waiting" || list[1]["part"] != nil ||
+		list[1]["outcome"] != nil {
 		t.Errorf("%v", list)
 	}
 	for _, outcome := range append(handsets.Outcomes(), handsets.Waiting, "") {
@@ -107,7 +116,8 @@ func TestInboundOutcomes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := s.list("inbound")[1]; (got["message"] == text) != (outcome == handsets.Unrouted) || got["octets"] != float64(len(text)) {
+		if got := s.list("inbound")[1]; (got["message"] == text) != (outcome == handsets.Unrouted) ||
+			got["octets"] != float64(len(text)) {
 			t.Errorf("a message of a handset that became %q: %v", outcome, got)
 		}
 	}
@@ -122,7 +132,8 @@ func TestWebhookEvents(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "https://example.org/")
-	set := s.admin("", "company_id url active events", "webhook", "set", "--company", company, "--events", "sms.received, balance.low")
+	set := s.admin("", "company_id url active events", "webhook", "set", "--company", company, "--events",
+		"sms.received, balance.low")
 	if fmt.Sprint(set["events"]) != "[balance.low sms.received]" {
 		t.Errorf("%v", set)
 	}
@@ -130,7 +141,8 @@ func TestWebhookEvents(t *testing.T) {
 	s.refused("There is no such event", "", "admin", "webhook", "set", "--company", company, "--events", "sms.read")
 	s.refused("Every endpoint gets", "", "admin", "webhook", "set", "--company", company, "--events", "sms.sent")
 	s.admin("", "company_id url active", "webhook", "set", "--company", company, "--events", "")
-	if _, out, _ := s.run("", "admin", "log", "--json"); !strings.Contains(out, `"events":["balance.low","sms.received"]`) {
+	if _, out, _ := s.run("", "admin", "log", "--json"); !strings.Contains(
+		out, `"events":["balance.low","sms.received"]`) {
 		t.Errorf("recorded %s", out)
 	}
 }

@@ -59,7 +59,8 @@ func (c *adminLinkResumeCmd) do(ctx context.Context, o *operator) (any, error) {
 		return nil, err
 	}
 	if state == statePaused {
-		_, _ = fmt.Fprintf(o.stderr, "intumwa: %s is to be resumed, and its dispatcher has not reported yet that it is\n", c.Name)
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: %s is to be resumed, and its dispatcher has not reported yet that it is\n",
+			c.Name)
 	}
 	return linkSet{c.Name, state}, nil
 }
@@ -135,7 +136,8 @@ func (t traced) run(ctx context.Context, p *program) error {
 
 // print reads from one process. found is true if that process holds what is traced.
 func (t traced) print(ctx context.Context, p *program, base string) (found bool, err error) {
-	target := strings.TrimSuffix(base, "/") + "/debug/" + t.kind + "/" + url.PathEscape(t.name) + "/trace?seconds=" + strconv.Itoa(t.seconds)
+	target := strings.TrimSuffix(base, "/") + "/debug/" + t.kind + "/" + url.PathEscape(t.name) + "/trace?seconds=" +
+		strconv.Itoa(t.seconds)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return false, fmt.Errorf("--ops %s: %w", t.ops, err)
@@ -147,7 +149,8 @@ func (t traced) print(ctx context.Context, p *program, base string) (found bool,
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		var answer struct{ Reason string }
-		_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&answer) // without a reason the HTTP status is shown
+		// without a reason the HTTP status is shown
+		_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&answer)
 		if answer.Reason == "" && response.StatusCode == http.StatusNotFound {
 			answer.Reason = "it serves no " + t.kind + ": not the role " + t.role + ", or not this gateway"
 		}

@@ -60,7 +60,8 @@ func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) 
 }
 
 // withDecisions adds operators' decisions about an unanswered submit_sm to the history.
-func (o *operator) withDecisions(ctx context.Context, r lookup.Record, moments []lookup.Moment) ([]lookup.Moment, error) {
+func (o *operator) withDecisions(ctx context.Context, r lookup.Record, moments []lookup.Moment) ([]lookup.Moment,
+	error) {
 	list, _, err := audit.List(ctx, o.pool, audit.Filter{Message: r.ID, Since: r.CreatedAt}, 0, listPage)
 	for _, act := range slices.Backward(list) {
 		var after struct{ Reason string }
@@ -85,7 +86,8 @@ func (o *operator) withDecisions(ctx context.Context, r lookup.Record, moments [
 
 // messageOf is a message for operators, without its text. An operator who must read it looks in the
 // database.
-func messageOf(r lookup.Record, history lookup.History, moments []lookup.Moment, deliveries []webhooks.Delivery) object {
+func messageOf(r lookup.Record, history lookup.History, moments []lookup.Moment,
+	deliveries []webhooks.Delivery) object {
 	var refused *string // null: no carrier has refused it for now
 	var refusedAt *time.Time
 	if no := history.Refused; no != nil {
@@ -102,7 +104,8 @@ func messageOf(r lookup.Record, history lookup.History, moments []lookup.Moment,
 		if s.Submitted() {
 			submitted = &s.SubmittedAt
 		}
-		segments = append(segments, object{{"segment", s.Segment}, {"carrier", s.Carrier}, {"link", s.Link}, {"carrier_id", s.CarrierID},
+		segments = append(segments, object{{"segment", s.Segment}, {"carrier", s.Carrier}, {"link", s.Link},
+			{"carrier_id", s.CarrierID},
 			{"submitted_at", submitted}, {"receipt", s.Receipt}, {"error", s.Error}, {"receipt_at", s.ReceiptAt}})
 	}
 	for _, m := range moments {
@@ -111,15 +114,20 @@ func messageOf(r lookup.Record, history lookup.History, moments []lookup.Moment,
 	for _, d := range deliveries {
 		events = append(events, eventOf(d))
 	}
-	return object{{"id", r.ULID}, {"message_id", r.ID}, {"batch_id", r.BatchULID}, {"company_id", r.CompanyID}, {"status", r.Status.String()},
-		{"to", string(r.Number)}, {"sender", r.Sender}, {"encoding", r.Encoding.String()}, {"segment_count", r.Segments}, {"test", r.Test},
-		{"carrier", r.Carrier}, {"failure_reason", r.FailureReason}, {"created_at", r.CreatedAt}, {"sent_at", r.SentAt}, {"failed_at", r.FailedAt},
+	return object{{"id", r.ULID}, {"message_id", r.ID}, {"batch_id", r.BatchULID}, {"company_id", r.CompanyID},
+		{"status", r.Status.String()},
+		{"to", string(r.Number)}, {"sender", r.Sender}, {"encoding", r.Encoding.String()}, {"segment_count", r.Segments},
+		{"test", r.Test},
+		{"carrier", r.Carrier}, {"failure_reason", r.FailureReason}, {"created_at", r.CreatedAt}, {"sent_at", r.SentAt},
+		{"failed_at", r.FailedAt},
 		{"waiting", waiting}, {"segments", segments}, {"history", past}, {"webhook_deliveries", events},
-		{"channel", r.Channel.String()}, {"client_reference", optional{r.Reference}}, {"cost_center", optional{r.CostCenter}}, {"send_at", optional{r.SendAt}}, {"expire_at", optional{r.ExpireAt}}}
+		{"channel", r.Channel.String()}, {"client_reference", optional{r.Reference}}, {"cost_center", optional{r.CostCenter}},
+		{"send_at", optional{r.SendAt}}, {"expire_at", optional{r.ExpireAt}}}
 }
 
 func eventOf(d webhooks.Delivery) object {
-	return object{{"webhook_id", d.WebhookID}, {"event", d.Event}, {"state", d.State}, {"next_at", d.NextAt}, {"attempts", d.Attempts}}
+	return object{{"webhook_id", d.WebhookID}, {"event", d.Event}, {"state", d.State}, {"next_at", d.NextAt},
+		{"attempts", d.Attempts}}
 }
 
 type adminBatchCmd struct {
@@ -155,10 +163,13 @@ func (c *adminCompanyCancelCmd) do(ctx context.Context, o *operator) (any, error
 	if _, err := o.companies().CompanyByID(ctx, c.ID); err != nil {
 		return nil, err
 	}
-	return o.cancel(ctx, func(by operations.Actor) (*operations.Cancelled, error) { return by.CancelCompany(ctx, c.ID, c.Reason) })
+	return o.cancel(ctx, func(by operations.Actor) (*operations.Cancelled, error) {
+		return by.CancelCompany(ctx, c.ID, c.Reason)
+	})
 }
 
-func (o *operator) cancel(ctx context.Context, work func(operations.Actor) (*operations.Cancelled, error)) (any, error) {
+func (o *operator) cancel(ctx context.Context, work func(operations.Actor) (*operations.Cancelled, error)) (
+	any, error) {
 	pool, err := o.busyPool(ctx)
 	if err != nil {
 		return nil, err
@@ -196,7 +207,8 @@ func (c *adminTopCmd) do(ctx context.Context, o *operator) (any, error) {
 			return nil, err
 		}
 		share := math.Round(1000*float64(s.Credits)/float64(all)) / 10 // percent of all companies' segments
-		list = append(list, object{{"company_id", s.CompanyID}, {"name", company.Name}, {"approved", company.Approved}, {"segments", s.Credits},
+		list = append(list, object{{"company_id", s.CompanyID}, {"name", company.Name}, {"approved", company.Approved},
+			{"segments", s.Credits},
 			{"requests", s.Requests}, {"share", share}, {"queued", queues[s.CompanyID]}})
 	}
 	return list, nil

@@ -86,7 +86,8 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 		return nil, err
 	}
 	e := &export{to: o.stdout, counts: map[string]any{}}
-	err = o.by(nil).ExportNumber(ctx, about.Number, c.Reason, func() (map[string]any, error) { return e.counts, o.export(ctx, about.Number, e) })
+	err = o.by(nil).ExportNumber(ctx, about.Number, c.Reason,
+		func() (map[string]any, error) { return e.counts, o.export(ctx, about.Number, e) })
 	if err == nil {
 		err = about.found(e.all)
 	}
@@ -106,7 +107,8 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 			if err != nil {
 				return err
 			}
-			lines = append(lines, append(object{{"message", r.Body}}, messageOf(r, history, lookup.Timeline(r, history), deliveries)...))
+			lines = append(lines, append(object{{"message", r.Body}},
+				messageOf(r, history, lookup.Timeline(r, history), deliveries)...))
 		}
 		return e.print("message", "messages", nil, lines)
 	})
@@ -115,7 +117,8 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 	}
 	unmatched, err := receipts.Naming(ctx, o.pool, about.Number) // that match no message
 	if err := e.print("receipt", "receipts", err, views(unmatched, func(r receipts.InboxReceipt) object {
-		return object{{"received_at", r.At}, {"carrier", r.Carrier}, {"link", r.Link}, {"carrier_id", r.CarrierID}, {"state", r.State}, {"error", r.Error}}
+		return object{{"received_at", r.At}, {"carrier", r.Carrier}, {"link", r.Link}, {"carrier_id", r.CarrierID},
+			{"state", r.State}, {"error", r.Error}}
 	})); err != nil {
 		return err
 	}
@@ -129,7 +132,8 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 	}
 	waiting, err := binds.OfNumber(ctx, o.pool, about.Forms) // receipts and MOs for binds of customers
 	if err := e.print("bind", "binds", err, views(waiting, func(d binds.Delivery) object {
-		return object{{"smpp", d.Account}, {"number", d.Number}, {"address", d.Address}, {"at", d.At}, {"sent", d.Sent}, {"reason", orNull(d.Reason)},
+		return object{{"smpp", d.Account}, {"number", d.Number}, {"address", d.Address}, {"at", d.At}, {"sent", d.Sent},
+			{"reason", orNull(d.Reason)},
 			{"message", orNull(d.Body)}} // null: a receipt
 	})); err != nil {
 		return err
@@ -154,7 +158,8 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 	var entries []object
 	for company, list := range lists {
 		entries = append(entries, views(list, func(entry handsets.OptOut) object { // sender "": all senders of the company
-			return object{{"company_id", company}, {"sender", entry.Sender}, {"source", entry.Source}, {"created_at", entry.CreatedAt}}
+			return object{{"company_id", company}, {"sender", entry.Sender}, {"source", entry.Source},
+				{"created_at", entry.CreatedAt}}
 		})...)
 	}
 	if err := e.print("opt_out", "opt_outs", err, entries); err != nil {
@@ -187,12 +192,14 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 	defer pool.Close()
 	done, err := o.by(pool).EraseNumber(ctx, about.Number, c.Reason)
 	if err == nil {
-		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Binds + done.Events + done.TestCodes + done.Verified + done.TestNumbers); err != nil {
+		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Binds + done.Events +
+			done.TestCodes + done.Verified + done.TestNumbers); err != nil {
 			return nil, err
 		}
 	}
 	if err == nil && done.Pending > 0 {
-		err = fmt.Errorf("%d messages or verifications are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
+		err = fmt.Errorf("%d messages or verifications are left: not final, not looked at yet, or an event about them is "+
+			"still to be delivered; erase the number again later", done.Pending)
 	}
 	return done, err
 }

@@ -45,8 +45,10 @@ func viewRegistration(r senders.Registration) object {
 	if r.SentOn != nil {
 		sent = r.SentOn.Format(time.DateOnly)
 	}
-	return object{{"sender_id", r.SenderID}, {"name", r.Sender}, {"carrier", r.Carrier}, {"state", r.State}, {"reason", r.Reason},
-		{"sent_on", optional{sent}}, {"changed_at", r.ChangedAt}, {"company_id", r.CompanyID}, {"document", optional{r.Document.Name}}}
+	return object{{"sender_id", r.SenderID}, {"name", r.Sender}, {"carrier", r.Carrier}, {"state", r.State},
+		{"reason", r.Reason},
+		{"sent_on", optional{sent}}, {"changed_at", r.ChangedAt}, {"company_id", r.CompanyID},
+		{"document", optional{r.Document.Name}}}
 }
 
 type adminRegistrationListCmd struct {
@@ -57,7 +59,8 @@ type adminRegistrationListCmd struct {
 }
 
 func (c *adminRegistrationListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) ([]senders.Registration, error) {
+	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) ([]senders.Registration,
+		error) {
 		return o.senders().Registrations(ctx, c.ID, c.Waiting, after, limit)
 	}, func(r senders.Registration) any { return slices.Concat(object{{"id", r.ID}}, viewRegistration(r)) })
 }

@@ -10,12 +10,13 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestSenderAtCarrierCommands: a state is recorded and listed; another carrier, another state and a refusal without a reason
-// are refused.
+// TestSenderAtCarrierCommands: a state is recorded and listed; another carrier, another state and a refusal without a
+// reason are refused.
 func TestSenderAtCarrierCommands(t *testing.T) {
 	s := newAdminOf(t)
 	for _, args := range [][]string{{"user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin"},
-		{"company", "create", "--owner", "a@example.com", "--name", "A"}, {"sender", "create", "--company", "1", "--name", "ISOKO", "--approved"}} {
+		{"company", "create", "--owner", "a@example.com", "--name", "A"},
+		{"sender", "create", "--company", "1", "--name", "ISOKO", "--approved"}} {
 		if code, _, stderr := s.run("twelve green bananas", append([]string{"admin"}, args...)...); code != exitOK {
 			t.Fatal(stderr)
 		}
@@ -28,7 +29,8 @@ func TestSenderAtCarrierCommands(t *testing.T) {
 		"--id 1 --carrier leo --state sent --sent-on 1/3":     "2026-03-01",
 		"--id 1 --carrier leo --state sent --sent-on 2999-01": "2026-03-01",
 	} {
-		if code, stdout, stderr := s.run("", append([]string{"admin", "sender", "carrier", "set"}, strings.Fields(command)...)...); code == exitOK || !strings.Contains(stderr, want) {
+		if code, stdout, stderr := s.run("", append([]string{"admin", "sender", "carrier", "set"},
+			strings.Fields(command)...)...); code == exitOK || !strings.Contains(stderr, want) {
 			t.Errorf("%s: %d %s%s", command, code, stdout, stderr)
 		}
 	}
@@ -40,7 +42,8 @@ func TestSenderAtCarrierCommands(t *testing.T) {
 		t.Errorf("a refused command left %s", got)
 	}
 	const keys = "carrier changed_at company_id name reason sender_id sent_on state"
-	if got := s.admin("", keys, "sender", "carrier", "set", "--id", "1", "--carrier", "leo", "--state", "sent", "--sent-on", "2026-03-01"); got["state"] != "sent" || got["sent_on"] != "2026-03-01" || got["name"] != "ISOKO" {
+	if got := s.admin("", keys, "sender", "carrier", "set", "--id", "1", "--carrier", "leo", "--state", "sent",
+		"--sent-on", "2026-03-01"); got["state"] != "sent" || got["sent_on"] != "2026-03-01" || got["name"] != "ISOKO" {
 		t.Errorf("%v", got)
 	}
 	for _, args := range [][]string{nil, {"--waiting"}, {"--id", "1"}} {
@@ -48,7 +51,8 @@ func TestSenderAtCarrierCommands(t *testing.T) {
 			t.Errorf("%v: %s", args, got)
 		}
 	}
-	if got := s.admin("", keys, "sender", "carrier", "set", "--id", "1", "--carrier", "leo", "--state", "refused", "--note", "a bank's"); got["reason"] != "a bank's" || got["sent_on"] != "2026-03-01" {
+	if got := s.admin("", keys, "sender", "carrier", "set", "--id", "1", "--carrier", "leo", "--state", "refused",
+		"--note", "a bank's"); got["reason"] != "a bank's" || got["sent_on"] != "2026-03-01" {
 		t.Errorf("%v", got)
 	}
 	for _, args := range [][]string{{"--waiting"}, {"--id", "2"}} {
@@ -58,8 +62,8 @@ func TestSenderAtCarrierCommands(t *testing.T) {
 	}
 }
 
-// TestSenderRegistrationOfAGateway: on a running gateway a carrier's default is changed by a reload, and a state recorded by
-// a command counts at once. A refused send is not charged.
+// TestSenderRegistrationOfAGateway: on a running gateway a carrier's default is changed by a reload, and a state
+// recorded by a command counts at once. A refused send is not charged.
 func TestSenderRegistrationOfAGateway(t *testing.T) {
 	rdb, prefix := testenv.Redis(t)
 	api := freeAddress(t)
@@ -77,15 +81,19 @@ carriers:
 	}
 	database := testenv.Database(t)
 	s := newShell(t, fmt.Sprintf(config("not_needed"), database))
-	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
-	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--verified", "--credits", "9")["company_id"])
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A",
+		"--password-stdin")
+	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A",
+		"--approved", "--verified", "--credits", "9")["company_id"])
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "INFO", "--approved")
-	token := fmt.Sprint(s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name", "t")["token"])
+	token := fmt.Sprint(s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name",
+		"t")["token"])
 	log := s.serve("api")
 	log.has(t, "event=ready")
 	send := func(to string) string {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+api+"/v1/sms", strings.NewReader(`{"phone_number":"`+to+`","sender":"INFO","message":"Muraho"}`))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+api+"/v1/sms",
+			strings.NewReader(`{"phone_number":"`+to+`","sender":"INFO","message":"Muraho"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +123,8 @@ carriers:
 	wants("61000001", ok)
 	const keys = "carrier changed_at company_id name reason sender_id state"
 	set := func(state string) {
-		s.admin("", strings.TrimSpace(keys+map[string]string{"sent": " sent_on"}[state]), "sender", "carrier", "set", "--id", "1", "--carrier", "leo", "--state", state, "--reason", "x")
+		s.admin("", strings.TrimSpace(keys+map[string]string{"sent": " sent_on"}[state]), "sender", "carrier", "set", "--id",
+			"1", "--carrier", "leo", "--state", state, "--reason", "x")
 	}
 	set("approved")
 	wants("79000001", ok)
@@ -124,7 +133,9 @@ carriers:
 	set("not_needed")
 	wants("79000001", ok)
 	var wrong int
-	if err := s.pool().QueryRow(t.Context(), `select count(*) from (select (select credits from balances), (select sum(amount) from ledger), 9 - (select count(*) from messages)) x(b, l, m) where b <> l or b <> m`).Scan(&wrong); err != nil || wrong > 0 {
+	if err := s.pool().QueryRow(t.Context(), `select count(*) from (select (select credits from balances),
+		(select sum(amount) from ledger), 9 - (select count(*) from messages)) x(b, l, m) where b <> l or b <> m`).Scan(
+		&wrong); err != nil || wrong > 0 {
 		t.Error("balance, ledger and messages differ", err)
 	}
 }

@@ -31,7 +31,8 @@ type day struct {
 // UnmarshalText implements kong's mapping.
 func (d *day) UnmarshalText(text []byte) error {
 	for _, layout := range []string{time.DateOnly, "2006-01"} {
-		if at, err := time.ParseInLocation(layout, string(text), sms.Burundi); err == nil && at.Year() >= 2000 && at.Year() <= 9999 {
+		if at, err := time.ParseInLocation(layout, string(text), sms.Burundi); err == nil && at.Year() >= 2000 &&
+			at.Year() <= 9999 {
 			*d = day{at, layout != time.DateOnly}
 			return nil
 		}

@@ -25,14 +25,17 @@ func (c *adminReportConversionsCmd) do(ctx context.Context, o *operator) (any, e
 	if err != nil {
 		return nil, err
 	}
-	list, more, err := o.verifications().Conversions(ctx, verifications.ConversionFilter{Company: sms.CompanyID(c.Company), Carrier: c.Carrier, First: from, Last: to.AddDate(0, 0, -1), ByCompany: c.ByCompany, Least: c.Least},
+	list, more, err := o.verifications().Conversions(
+		ctx, verifications.ConversionFilter{Company: sms.CompanyID(c.Company), Carrier: c.Carrier, First: from,
+			Last: to.AddDate(0, 0, -1), ByCompany: c.ByCompany, Least: c.Least},
 		verifications.MostConversions)
 	if err == nil && more {
 		err = errors.New("there are too many blocks: name a carrier, a company or fewer days")
 	}
 	if err != nil || !c.CSV {
 		return done(views(list, func(c verifications.Conversion) object {
-			return object{{"carrier", c.Carrier}, {"block", orNull(c.Block)}, {"company_id", orNull(companyIn(c))}, {"asked", c.Asked}, {"converted", c.Converted}}
+			return object{{"carrier", c.Carrier}, {"block", orNull(c.Block)}, {"company_id", orNull(companyIn(c))},
+				{"asked", c.Asked}, {"converted", c.Converted}}
 		}), err)
 	}
 	row, flush := csvFile(o.stdout, "carrier", "block", "company_id", "asked", "converted")

@@ -42,9 +42,10 @@ func (c *adminReportInvoiceCmd) do(ctx context.Context, o *operator) (any, error
 		return nil, errors.New("--messages and --against need --carrier")
 	case c.Messages:
 		row, flush := csvFile(o.stdout, reports.DifferenceHeads...)
-		return nil, errors.Join(o.reports().Statistics.EachDiscrepancy(ctx, filter, nil, func(d *statistics.Discrepancy) error {
-			return row(reports.DifferenceRow(d)...)
-		}), flush())
+		return nil, errors.Join(o.reports().Statistics.EachDiscrepancy(ctx, filter, nil,
+			func(d *statistics.Discrepancy) error {
+				return row(reports.DifferenceRow(d)...)
+			}), flush())
 	case c.Against != "":
 		return nil, o.against(ctx, c.Against, filter)
 	}
@@ -58,12 +59,15 @@ func (c *adminReportInvoiceCmd) do(ctx context.Context, o *operator) (any, error
 	if !c.CSV {
 		return views(list, func(i reports.Invoice) any { return deep{invoiceOf(&i, from, to)} }), nil
 	}
-	row, flush := csvFile(o.stdout, "carrier", "link", "from", "to", "accepted", "unanswered", "tariff_bif", "amount_bif", "charged", "charged_bif")
+	row, flush := csvFile(o.stdout, "carrier", "link", "from", "to", "accepted", "unanswered", "tariff_bif", "amount_bif",
+		"charged", "charged_bif")
 	for i := range list {
 		for _, l := range list[i].Lines {
-			err = errors.Join(err, row(list[i].Carrier, l.Link, l.From.Format(time.DateOnly), lastDay(l.To), l.Segments, l.Possible, priceCell(l.Tariff), l.Amount, "", ""))
+			err = errors.Join(err, row(list[i].Carrier, l.Link, l.From.Format(time.DateOnly), lastDay(l.To), l.Segments,
+				l.Possible, priceCell(l.Tariff), l.Amount, "", ""))
 		}
-		err = errors.Join(err, row(list[i].Carrier, "", from.Format(time.DateOnly), lastDay(to), list[i].Accepted.Credits, list[i].Possible, "",
+		err = errors.Join(err, row(list[i].Carrier, "", from.Format(time.DateOnly), lastDay(to), list[i].Accepted.Credits,
+			list[i].Possible, "",
 			list[i].Accepted.Amount, fmt.Sprint(list[i].Charged.Credits), list[i].Charged.Amount.String()))
 	}
 	return nil, errors.Join(err, flush())
@@ -73,11 +77,14 @@ func (c *adminReportInvoiceCmd) do(ctx context.Context, o *operator) (any, error
 func invoiceOf(i *reports.Invoice, from, to time.Time) object {
 	lines := []object{}
 	for _, l := range i.Lines {
-		lines = append(lines, object{{"link", l.Link}, {"from", l.From.Format(time.DateOnly)}, {"to", lastDay(l.To)}, {"accepted", l.Segments},
+		lines = append(lines, object{{"link", l.Link}, {"from", l.From.Format(time.DateOnly)}, {"to", lastDay(l.To)},
+			{"accepted", l.Segments},
 			{"unanswered", l.Possible}, {"tariff", l.Tariff}, {"amount", l.Amount}})
 	}
-	return object{{"carrier", i.Carrier}, {"from", from.Format(time.DateOnly)}, {"to", lastDay(to)}, {"currency", "BIF"}, {"accepted", i.Accepted.Credits},
-		{"unanswered", i.Possible}, {"amount", i.Accepted.Amount}, {"charged", i.Charged.Credits}, {"charged_amount", i.Charged.Amount},
+	return object{{"carrier", i.Carrier}, {"from", from.Format(time.DateOnly)}, {"to", lastDay(to)}, {"currency", "BIF"},
+		{"accepted", i.Accepted.Credits},
+		{"unanswered", i.Possible}, {"amount", i.Accepted.Amount}, {"charged", i.Charged.Credits},
+		{"charged_amount", i.Charged.Amount},
 		{"not_paid", i.Unpaid}, {"difference", i.Difference()}, {"margin", i.Margin()}, {"links", lines}}
 }
 
@@ -96,8 +103,9 @@ func (o *operator) against(ctx context.Context, file string, filter statistics.I
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if err := o.reports().Statistics.EachAccepted(ctx, filter, nil, func(a *statistics.AcceptedSegment) error {
-		return comparison.Ours(a.Key, strings.Join([]string{a.CarrierID, fmt.Sprint(a.MessageID), a.ULID.String(), fmt.Sprint(int64(a.Company)), a.Link,
-			a.SubmittedAt.In(sms.Burundi).Format(time.DateTime)}, "\x00"))
+		return comparison.Ours(a.Key, strings.Join(
+			[]string{a.CarrierID, fmt.Sprint(a.MessageID), a.ULID.String(), fmt.Sprint(int64(a.Company)), a.Link,
+				a.SubmittedAt.In(sms.Burundi).Format(time.DateTime)}, "\x00"))
 	}); err != nil {
 		return err
 	}
@@ -146,7 +154,8 @@ func (o *operator) printComparison(comparison *receipts.Comparison, filter stati
 	if !o.asJSON {
 		row, flush := csvFile(out, append([]string{"only"}, ourFields...)...)
 		err := comparison.Result(func(found receipts.Compared) error {
-			_, err := fmt.Fprintf(o.stderr, "intumwa: %d ids on both lists, read as %s; only we have %d, only they have %d\n", found.Both, found.Format, found.OnlyOurs, found.OnlyTheirs)
+			_, err := fmt.Fprintf(o.stderr, "intumwa: %d ids on both lists, read as %s; only we have %d, only they have %d\n",
+				found.Both, found.Format, found.OnlyOurs, found.OnlyTheirs)
 			return err
 		}, func(text string) error {
 			values := []any{"ours"}
@@ -175,7 +184,8 @@ func (o *operator) printComparison(comparison *receipts.Comparison, filter stati
 		return err
 	}
 	err := comparison.Result(func(found receipts.Compared) error {
-		head, err := object{{"carrier", filter.Carrier}, {"from", filter.From.Format(time.DateOnly)}, {"to", lastDay(filter.To)}, {"read_as", found.Format.String()},
+		head, err := object{{"carrier", filter.Carrier}, {"from", filter.From.Format(time.DateOnly)},
+			{"to", lastDay(filter.To)}, {"read_as", found.Format.String()},
 			{"both", found.Both}, {"only_ours_count", found.OnlyOurs}, {"only_theirs_count", found.OnlyTheirs}}.MarshalJSON()
 		if err == nil {
 			_, err = fmt.Fprintf(out, `%s,"only_ours":[`, head[:len(head)-1])

@@ -56,8 +56,10 @@ func (c *adminReportMoneyCmd) do(ctx context.Context, o *operator) (any, error) 
 		return nil, err
 	}
 	if c.CSV {
-		row, flush := csvFile(o.stdout, "company_id", "company", "from", "to", "line", "carrier", "kind", "messages", "credits", "price_bif", "amount_bif", "provisional")
-		return nil, errors.Join(c.each(ctx, o, from, to, func(s *reports.Statement) error { return moneyRows(s, row) }), flush())
+		row, flush := csvFile(o.stdout, "company_id", "company", "from", "to", "line", "carrier", "kind", "messages",
+			"credits", "price_bif", "amount_bif", "provisional")
+		return nil, errors.Join(c.each(ctx, o, from, to, func(s *reports.Statement) error { return moneyRows(s, row) }),
+			flush())
 	}
 	list := []any{}
 	err = c.each(ctx, o, from, to, func(s *reports.Statement) error {
@@ -74,7 +76,8 @@ func (c *adminReportMoneyCmd) do(ctx context.Context, o *operator) (any, error) 
 }
 
 // each reads the statement of the company, or of each.
-func (c *adminReportMoneyCmd) each(ctx context.Context, o *operator, from, to time.Time, do func(*reports.Statement) error) error {
+func (c *adminReportMoneyCmd) each(ctx context.Context, o *operator, from, to time.Time,
+	do func(*reports.Statement) error) error {
 	deps := o.reports()
 	one := func(company int64) error {
 		s, err := reports.ReadStatement(ctx, deps, sms.CompanyID(company), from, to)
@@ -111,11 +114,13 @@ func moneyOf(s *reports.Statement) object {
 	lines := []object{}
 	for _, l := range s.Lines {
 		if !l.Difference() {
-			lines = append(lines, object{{"carrier", l.Carrier}, {"kind", l.Kind}, {"from", l.From.Format(time.DateOnly)}, {"to", lastDay(l.To)},
+			lines = append(lines, object{{"carrier", l.Carrier}, {"kind", l.Kind}, {"from", l.From.Format(time.DateOnly)},
+				{"to", lastDay(l.To)},
 				{"messages", l.Messages}, {"credits", l.Credits}, {"price", l.Price}, {"amount", l.Amount}})
 		}
 	}
-	o := object{{"company_id", s.Company.ID}, {"company", s.Company.Name}, {"from", s.From.Format(time.DateOnly)}, {"to", lastDay(s.To)}, {"currency", "BIF"},
+	o := object{{"company_id", s.Company.ID}, {"company", s.Company.Name}, {"from", s.From.Format(time.DateOnly)},
+		{"to", lastDay(s.To)}, {"currency", "BIF"},
 		{"provisional", s.Provisional}, {"opening", s.Opening}}
 	for _, sum := range sumsOf(s) {
 		o = append(o, pair{sum.name, sum.Credits}, pair{sum.name + "_amount", sum.Amount})
@@ -129,13 +134,16 @@ type namedSum struct {
 }
 
 func sumsOf(s *reports.Statement) []namedSum {
-	return []namedSum{{"purchases", s.Purchases}, {"usage", s.Usage}, {"refunds", s.Refunds}, {"corrections", s.Corrections}, {"net_usage", s.Net}}
+	return []namedSum{{"purchases", s.Purchases}, {"usage", s.Usage}, {"refunds", s.Refunds},
+		{"corrections", s.Corrections}, {"net_usage", s.Net}}
 }
 
 // moneyRows writes a statement as CSV.
 func moneyRows(s *reports.Statement, row func(...any) error) error {
-	write := func(from, to time.Time, line, carrier, kind string, messages any, credits int64, price *billing.Centimes, amount *billing.Money) error {
-		return row(s.Company.ID, s.Company.Name, from.Format(time.DateOnly), lastDay(to), line, carrier, kind, messages, credits, priceCell(price), amount, s.Provisional)
+	write := func(from, to time.Time, line, carrier, kind string, messages any, credits int64, price *billing.Centimes,
+		amount *billing.Money) error {
+		return row(s.Company.ID, s.Company.Name, from.Format(time.DateOnly), lastDay(to), line, carrier, kind, messages,
+			credits, priceCell(price), amount, s.Provisional)
 	}
 	err := write(s.From, s.To, "opening", "", "", "", s.Opening, nil, nil)
 	for _, sum := range sumsOf(s) {

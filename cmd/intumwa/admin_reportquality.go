@@ -48,10 +48,13 @@ func (c *adminReportQualityCmd) do(ctx context.Context, o *operator) (any, error
 	if err := o.countNow(ctx); err != nil {
 		return nil, err
 	}
-	counted, err := statistics.New(o.pool).Quality(ctx, statistics.QualityFilter{Company: sms.CompanyID(c.Company), AllCompanies: c.Company == 0, First: from, Last: to.AddDate(0, 0, -1),
-		Carrier: c.Carrier, Sender: c.Sender, CostCenter: c.CostCenter, Kind: c.Kind, Channel: c.Channel}, by...)
+	counted, err := statistics.New(o.pool).Quality(
+		ctx, statistics.QualityFilter{Company: sms.CompanyID(c.Company), AllCompanies: c.Company == 0, First: from,
+			Last:    to.AddDate(0, 0, -1),
+			Carrier: c.Carrier, Sender: c.Sender, CostCenter: c.CostCenter, Kind: c.Kind, Channel: c.Channel}, by...)
 	if errors.Is(err, statistics.ErrTooManyRows) {
-		return nil, fmt.Errorf("%w: more than %d. Ask for fewer days, or fewer properties in --by", err, statistics.QualityMost)
+		return nil, fmt.Errorf("%w: more than %d. Ask for fewer days, or fewer properties in --by", err,
+			statistics.QualityMost)
 	}
 	if err != nil {
 		return nil, err
@@ -90,8 +93,10 @@ func (c *adminReportQualityCmd) do(ctx context.Context, o *operator) (any, error
 // qualityOf is a row as it is printed.
 func qualityOf(q *statistics.Quality, by []statistics.Dimension) (o object) {
 	for _, d := range by {
-		o = append(o, pair{string(d), map[statistics.Dimension]any{statistics.ByDay: q.Day.Format(time.DateOnly), statistics.ByMonth: q.Day.Format("2006-01"),
-			statistics.ByCompany: int64(q.Company), statistics.ByCarrier: q.Carrier, statistics.BySender: q.Sender, statistics.ByKind: q.Kind, statistics.ByChannel: q.Channel,
+		o = append(o, pair{string(d), map[statistics.Dimension]any{statistics.ByDay: q.Day.Format(time.DateOnly),
+			statistics.ByMonth:   q.Day.Format("2006-01"),
+			statistics.ByCompany: int64(q.Company), statistics.ByCarrier: q.Carrier, statistics.BySender: q.Sender,
+			statistics.ByKind: q.Kind, statistics.ByChannel: q.Channel,
 			statistics.ByCostCenter: q.CostCenter}[d]})
 		if d == statistics.ByCompany {
 			o[len(o)-1].key = "company_id"
@@ -101,8 +106,10 @@ func qualityOf(q *statistics.Quality, by []statistics.Dimension) (o object) {
 	if thousandths, ok := q.Success(); ok {
 		success = new(float64(thousandths) / 10)
 	}
-	o = append(o, object{{"accepted", q.Accepted()}, {"waiting", q.Waiting}, {"at_carrier", q.AtCarrier}, {"sent", q.Sent}, {"failed", q.Failed},
-		{"expired", q.Because(submission.ReasonExpired)}, {"success_percent", success}, {"segments", q.Segments}, {"credits", q.Credits}}...)
+	o = append(o, object{{"accepted", q.Accepted()}, {"waiting", q.Waiting}, {"at_carrier", q.AtCarrier}, {"sent", q.Sent},
+		{"failed", q.Failed},
+		{"expired", q.Because(submission.ReasonExpired)}, {"success_percent", success}, {"segments", q.Segments},
+		{"credits", q.Credits}}...)
 	for _, stage := range []struct {
 		name  string
 		times statistics.Times

@@ -25,8 +25,10 @@ func TestRestored(t *testing.T) {
 	}
 	insert := func() (id int64) {
 		t.Helper()
-		if err := s.pool().QueryRow(t.Context(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, created_at)
-			VALUES (gen_random_uuid(), 1, 1, '+25771000001', 'S', 'x', 0, 1, false, 'leo', now() - interval '10 hours') RETURNING id`).Scan(&id); err != nil {
+		if err := s.pool().QueryRow(t.Context(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body,
+			encoding, segments, test, carrier, created_at)
+			VALUES (gen_random_uuid(), 1, 1, '+25771000001', 'S', 'x', 0, 1, false, 'leo', now() - interval '10 hours')
+			RETURNING id`).Scan(&id); err != nil {
 			t.Fatal(err)
 		}
 		return id
@@ -51,7 +53,8 @@ func TestUnansweredCommands(t *testing.T) {
 	s.stray(0, "leo", "DELIVRD", "0") // two of the first number, from two carriers
 	s.stray(0, "lumitel", "DELIVRD", "1")
 	s.stray(2, "lumitel", "UNDELIV", "2")
-	if got := s.admin("", "last_message_id next_message_id held", "restored", "--stopped", "2026-01-01"); number(got["held"]) != "0" {
+	if got := s.admin("", "last_message_id next_message_id held", "restored", "--stopped", "2026-01-01"); number(
+		got["held"]) != "0" {
 		t.Errorf("what was due after the gateway had stopped is held: %v", got)
 	}
 	if got := s.admin("", "last_message_id next_message_id held", "restored"); number(got["held"]) != "5" {
@@ -99,20 +102,25 @@ func TestUnansweredCommands(t *testing.T) {
 	decided("0 0", "send", "--carrier", "lumitel", "--reason", "twice")
 	decided("2 0", "settle", "--as", "cancelled", "--all")
 	lists(unanswered())
-	if code, _, stderr := s.run("", "admin", "unanswered", "send", "--id", id(0), "--reason", "again"); code != exitError || stderr == "" {
+	if code, _, stderr := s.run("", "admin", "unanswered", "send", "--id", id(0), "--reason",
+		"again"); code != exitError || stderr == "" {
 		t.Errorf("what is decided: %d %q", code, stderr)
 	}
 	for i, want := range []string{"sent", "failed", "failed", "failed", "pending"} {
-		if shown := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier channel failure_reason
-			created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", id(i)); shown["status"] != want || (shown["waiting"] != nil) != (i == 4) {
+		if shown := s.admin(
+			"", `id message_id batch_id company_id status to sender encoding segment_count test carrier channel failure_reason
+			created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id",
+			id(i)); shown["status"] != want || (shown["waiting"] != nil) != (i == 4) {
 			t.Errorf("message %d is %v, waiting: %v; want %s", i, shown["status"], shown["waiting"], want)
 		}
 	}
-	s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, 4) // one for each decision that changed something
+	// one for each decision that changed something
+	s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, 4)
 	s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%' AND after->>'reason' <> ''`, 3)
 	code, stdout, _ := s.run("", "admin", "unmatched", "--carrier", "lumitel", "--limit", "1", "--json")
 	var strays []struct{ State, Number string }
-	if err := json.Unmarshal([]byte(stdout), &strays); err != nil || code != exitOK || len(strays) != 1 || strays[0].State != "UNDELIV" {
+	if err := json.Unmarshal([]byte(stdout), &strays); err != nil || code != exitOK || len(strays) != 1 ||
+		strays[0].State != "UNDELIV" {
 		t.Errorf("unmatched: %d %s %v", code, stdout, err)
 	}
 }
@@ -121,7 +129,8 @@ func TestUnansweredCommands(t *testing.T) {
 func (s *shell) waiting(n int, with func(i int, m *messages.Message)) (list []*messages.Message) {
 	s.t.Helper()
 	for i := range n {
-		m := &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: sms.Number(fmt.Sprintf("+2576100000%d", i)), Sender: "INTORE",
+		m := &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1,
+			Number: sms.Number(fmt.Sprintf("+2576100000%d", i)), Sender: "INTORE",
 			Body: "canary", Encoding: sms.GSM7, Segments: 1, Carrier: "lumitel", Validity: 1e14}
 		with(i, m)
 		list = append(list, m)
@@ -139,7 +148,8 @@ func (s *shell) waiting(n int, with func(i int, m *messages.Message)) (list []*m
 func (s *shell) stray(i int, carrier, state, id string) {
 	s.t.Helper()
 	s.exec(`INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
-		VALUES ($1, $2, 'l', $3, $3, '257', $4, $5, '', 'unmatched')`, 61000000+i, carrier, id, state, map[string]*int{"DELIVRD": new(1), "UNDELIV": new(2)}[state])
+		VALUES ($1, $2, 'l', $3, $3, '257', $4, $5, '', 'unmatched')`, 61000000+i, carrier, id, state,
+		map[string]*int{"DELIVRD": new(1), "UNDELIV": new(2)}[state])
 }
 
 // TestSettleByReceipts: `settle --receipts some` settles only messages whose receipts mean what --as gives. Without
@@ -160,7 +170,8 @@ func TestSettleByReceipts(t *testing.T) {
 	for n, r := range []struct {
 		message int
 		state   string
-	}{{delivered, "DELIVRD"}, {undelivered, "UNDELIV"}, {halfway, "ENROUTE"}, {both, "UNDELIV"}, {both, "DELIVRD"}, {long, "DELIVRD"}, {longDone, "DELIVRD"}, {longDone, "DELIVRD"},
+	}{{delivered, "DELIVRD"}, {undelivered, "UNDELIV"}, {halfway, "ENROUTE"}, {both, "UNDELIV"}, {both, "DELIVRD"},
+		{long, "DELIVRD"}, {longDone, "DELIVRD"}, {longDone, "DELIVRD"},
 		{oneOfTwo, "DELIVRD"}, {twoOfTwo, "DELIVRD"}, {twoOfTwo, "DELIVRD"}} {
 		s.stray(r.message, "lumitel", r.state, fmt.Sprint(n))
 	}
@@ -182,13 +193,15 @@ func TestSettleByReceipts(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || code != exitOK || len(shown) != 11 {
 		t.Fatalf("list: %d %s %s %v", code, stdout, stderr, err)
 	}
-	for i, want := range []string{"sent", "failed", "none", "unclear", "unclear", "unclear", "sent", "unclear", "unclear", "sent", "sent"} {
+	for i, want := range []string{"sent", "failed", "none", "unclear", "unclear", "unclear", "sent", "unclear", "unclear",
+		"sent", "sent"} {
 		if shown[i].ID != list[i].ULID.String() || shown[i].Mean != want {
 			t.Errorf("message %d is listed as %+v, want %s", i, shown[i], want)
 		}
 	}
 	_, stdout, _ = s.run("", "admin", "unanswered")
-	for _, heading := range []string{"receipts mean sent: 4 messages\n", "receipts mean failed: 1 message\n", "receipts are unclear: 5 messages\n", "no receipt: 1 message\n"} {
+	for _, heading := range []string{"receipts mean sent: 4 messages\n", "receipts mean failed: 1 message\n",
+		"receipts are unclear: 5 messages\n", "no receipt: 1 message\n"} {
 		if !strings.Contains(stdout, heading) {
 			t.Errorf("the list has no heading %q:\n%s", heading, stdout)
 		}
@@ -228,13 +241,16 @@ func TestSettleByReceipts(t *testing.T) {
 	decides(ids(halfway, long, oneOfTwo, oneOfTwo+1), 0, "settle", "--as", "failed", "--receipts", "any", "--all")
 
 	// A decision names its messages in the audit log, and the message its decision.
-	message := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier channel failure_reason
-		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", list[delivered].ULID.String())
+	message := s.admin(
+		"", `id message_id batch_id company_id status to sender encoding segment_count test carrier channel failure_reason
+		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id",
+		list[delivered].ULID.String())
 	var events []string
 	for _, m := range message["history"].([]any) {
 		events = append(events, fmt.Sprint(m.(map[string]any)["event"], ": ", m.(map[string]any)["detail"]))
 	}
-	want := []string{"accepted: ", "unanswered: segment 1 of 1: lumitel may have it", "decided: sent, by " + audit.Operator() + ": as in the receipts", "sent: "}
+	want := []string{"accepted: ", "unanswered: segment 1 of 1: lumitel may have it", "decided: sent, by " +
+		audit.Operator() + ": as in the receipts", "sent: "}
 	if !slices.Equal(events, want) {
 		t.Errorf("the history is\n%q, want\n%q", events, want)
 	}

@@ -42,13 +42,17 @@ func (c *adminCarrierRetireCmd) do(ctx context.Context, o *operator) (any, error
 		head[1].value = nil
 	}
 	leaving := affected.Leaving
-	all := append(head, pair{"messages", leaving.Messages}, pair{"segments", leaving.Segments}, pair{"companies", leaving.Companies}, pair{"credits", leaving.Credits}, pair{"more", leaving.More},
-		pair{"waiting", affected.Waiting}, pair{"scheduled", affected.Scheduled}, pair{"in_hand", affected.InHand}, pair{"at_carrier", affected.AtCarrier})
+	all := append(head, pair{"messages", leaving.Messages}, pair{"segments", leaving.Segments},
+		pair{"companies", leaving.Companies}, pair{"credits", leaving.Credits}, pair{"more", leaving.More},
+		pair{"waiting", affected.Waiting}, pair{"scheduled", affected.Scheduled}, pair{"in_hand", affected.InHand},
+		pair{"at_carrier", affected.AtCarrier})
 	if to != "" {
 		all = append(all, pair{"unregistered", affected.Unregistered})
 	}
 	if leaving.More {
-		_, _ = fmt.Fprintf(o.stderr, "intumwa: more messages may wait than were counted; admin status has the backlog of %s\n", c.Name)
+		_,
+			_ = fmt.Fprintf(o.stderr, "intumwa: more messages may wait than were counted; admin status has the backlog of %s\n",
+			c.Name)
 	}
 	switch {
 	case c.Undo && c.DryRun:
@@ -67,14 +71,16 @@ func (c *adminCarrierRetireCmd) do(ctx context.Context, o *operator) (any, error
 		return nil, err
 	}
 	defer many.Close()
-	is, err := o.by(many).RetireCarrier(ctx, operations.Retirement{Carrier: c.Name, To: c.successor(), Refund: refunds[o.config.Billing.Refund], Taker: takerOf(o.config), Wait: retireWithin})
+	is, err := o.by(many).RetireCarrier(ctx, operations.Retirement{Carrier: c.Name, To: c.successor(),
+		Refund: refunds[o.config.Billing.Refund], Taker: takerOf(o.config), Wait: retireWithin})
 	if errors.Is(err, rerouting.ErrRetired) {
 		return nil, fmt.Errorf("--to %w; name a carrier that works", err)
 	}
 	if is.Left > 0 {
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: %d messages are left; dispatchers go on to take them away\n", is.Left)
 	}
-	return deep{append(all, pair{"handed_over", is.HandedOver}, pair{"failed", is.Failed}, pair{"credits_returned", is.CreditsReturned}, pair{"left", is.Left})}, err
+	return deep{append(all, pair{"handed_over", is.HandedOver}, pair{"failed", is.Failed},
+		pair{"credits_returned", is.CreditsReturned}, pair{"left", is.Left})}, err
 }
 
 // successor is the carrier that takes over; "": none.

@@ -26,7 +26,8 @@ func (c *adminRoutesCmd) do(ctx context.Context, o *operator) (any, error) {
 	// tables returns where numbers go by a configuration, and where they go now that carriers are retired.
 	tables := func(config *configs.Config) (by, now sms.Table, err error) {
 		routes, err := routesOf(config)
-		by, now = sms.Table{Plan: planOf(config), Routes: routes}, sms.Table{Plan: planOf(config), Routes: routes.Without(next)}
+		by, now = sms.Table{Plan: planOf(config), Routes: routes},
+			sms.Table{Plan: planOf(config), Routes: routes.Without(next)}
 		return by, now, err
 	}
 	by, now, err := tables(o.config)
@@ -36,7 +37,8 @@ func (c *adminRoutesCmd) do(ctx context.Context, o *operator) (any, error) {
 	rows := []object{} // [] in JSON, not null
 	if c.Diff == "" {
 		for _, r := range sms.Ranges(by, now) {
-			rows = append(rows, object{{"prefix", r.Prefix}, {"carrier", orNone(r.Carriers[0])}, {"goes_to", orNone(r.Carriers[1])}, {"numbers", r.Numbers}})
+			rows = append(rows, object{{"prefix", r.Prefix}, {"carrier", orNone(r.Carriers[0])},
+				{"goes_to", orNone(r.Carriers[1])}, {"numbers", r.Numbers}})
 		}
 		return rows, nil
 	}

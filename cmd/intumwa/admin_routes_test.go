@@ -39,7 +39,8 @@ func TestRoutes(t *testing.T) {
 	}
 	six := "6 lumitel lumitel 1e+07"
 	around := func(five, eight string) []string {
-		return append(append(append(append([]string{six}, leo("01234")...), five), leo("67")...), append([]string{eight}, leo("9")...)...)
+		return append(append(append(append([]string{six}, leo("01234")...), five), leo("67")...),
+			append([]string{eight}, leo("9")...)...)
 	}
 	same(routes(), around("75 smart smart 1e+06", "78 smart smart 1e+06")...)
 	s.exec(`insert into retired_carriers values ('smart', null)`)
@@ -57,7 +58,8 @@ func TestRoutes(t *testing.T) {
 	write(carriersOf("leo", `"7", "75", "78"`, "lumitel", `"61", "6"`)) // what is retired leaves: nothing changes
 	same(routes("--diff", file))
 	write(carriersOf("leo", `"7"`, "lumitel", `"61", "62", "63"`, "onatel", `"7712", "31"`))
-	same(routes("--diff", file), "31 <nil> onatel 1e+06", "60 lumitel <nil> 1e+06", "64 lumitel <nil> 1e+06", "65 lumitel <nil> 1e+06", "66 lumitel <nil> 1e+06",
+	same(routes("--diff", file), "31 <nil> onatel 1e+06", "60 lumitel <nil> 1e+06", "64 lumitel <nil> 1e+06",
+		"65 lumitel <nil> 1e+06", "66 lumitel <nil> 1e+06",
 		"67 lumitel <nil> 1e+06", "68 lumitel <nil> 1e+06", "69 lumitel <nil> 1e+06", "7712 leo onatel 10000")
 	write(carriersOf("leo", `"7x"`))
 	s.refused("--diff", "", "admin", "routes", "--diff", file)

@@ -68,7 +68,8 @@ func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int
 	}
 	others, err := o.senders().Namesakes(ctx, name, company)
 	for _, other := range others {
-		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: company %d may send as %s too\n", other.CompanyID, sms.Printable(other.Name))
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: company %d may send as %s too\n", other.CompanyID,
+			sms.Printable(other.Name))
 	}
 	return err
 }
@@ -96,7 +97,8 @@ type adminSenderListCmd struct {
 
 func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
 	view := func(s senders.SenderRequest) any {
-		return object{{"sender_id", s.ID}, {"company_id", s.CompanyID}, {"name", s.Name}, {"country", s.Country}, {"approved", s.Approved},
+		return object{{"sender_id", s.ID}, {"company_id", s.CompanyID}, {"name", s.Name}, {"country", s.Country},
+			{"approved", s.Approved},
 			{"state", s.State()},   // waiting, approved or refused
 			{"purpose", s.Purpose}, // as its company states it; empty when a command registered it
 			{"refusal", s.Refusal}, // as shown to the company

@@ -71,14 +71,17 @@ func (c *adminSMPPCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 		return nil, err
 	}
 	t, password, err := o.by(nil).CreateSMPPKey(ctx, company.OwnerID, c.Name, networks, limits, nil)
-	return done(object{{"system_id", t.SystemID}, {"password", password}, {"token_id", t.ID}, {"company_id", company.ID}, {"name", t.Name}, {"networks", t.Networks},
+	return done(object{{"system_id", t.SystemID}, {"password", password}, {"token_id", t.ID}, {"company_id", company.ID},
+		{"name", t.Name}, {"networks", t.Networks},
 		{"sessions", t.Sessions}, {"window", t.Window}, {"tps", t.TPS}, {"alphabet", t.Alphabet}}, err)
 }
 
 // smppKey is a key as commands print it.
 func smppKey(k keys.SMPPKey, more ...pair) object {
-	return append(append(object{{"id", k.ID}, {"system_id", k.SystemID}, {"company_id", orNull(k.Company)}, {"company", k.CompanyName}, {"name", k.Name}, {"networks", k.Networks},
-		{"sessions", k.Sessions}, {"window", k.Window}, {"tps", k.TPS}, {"alphabet", k.Alphabet}}, more...), pair{"last_used_at", k.LastUsedAt}, pair{"revoked_at", k.RevokedAt})
+	return append(append(object{{"id", k.ID}, {"system_id", k.SystemID}, {"company_id", orNull(k.Company)},
+		{"company", k.CompanyName}, {"name", k.Name}, {"networks", k.Networks},
+		{"sessions", k.Sessions}, {"window", k.Window}, {"tps", k.TPS}, {"alphabet", k.Alphabet}}, more...),
+		pair{"last_used_at", k.LastUsedAt}, pair{"revoked_at", k.RevokedAt})
 }
 
 type adminSMPPListCmd struct {
@@ -90,7 +93,8 @@ type adminSMPPListCmd struct {
 // do lists keys, also revoked ones, without their passwords.
 func (c *adminSMPPListCmd) do(ctx context.Context, o *operator) (any, error) {
 	store, counts, waiting := binds.New(o.pool), map[int64]int64{}, map[int64]binds.Queue{}
-	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) (page []keys.SMPPKey, err error) {
+	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) (page []keys.SMPPKey,
+		err error) {
 		if page, err = o.keys().SMPPKeys(ctx, c.Company, after, limit); err != nil {
 			return nil, err
 		}
@@ -170,8 +174,10 @@ func (c *adminSMPPSessionsCmd) do(ctx context.Context, o *operator) (any, error)
 		return page, err
 	}, func(b binds.Bind) any {
 		key := known[b.Account]
-		return object{{"id", b.ID}, {"key_id", b.Account}, {"system_id", key.SystemID}, {"company_id", orNull(key.Company)}, {"company", key.CompanyName}, {"peer", b.Peer}, {"mode", b.Mode},
-			{"process", b.Process}, {"since", b.BoundAt}, {"in_flight", b.InFlight}, {"unanswered", b.Unanswered}, {"submitted", b.Submitted}, {"refused", b.Refused}}
+		return object{{"id", b.ID}, {"key_id", b.Account}, {"system_id", key.SystemID}, {"company_id", orNull(key.Company)},
+			{"company", key.CompanyName}, {"peer", b.Peer}, {"mode", b.Mode},
+			{"process", b.Process}, {"since", b.BoundAt}, {"in_flight", b.InFlight}, {"unanswered", b.Unanswered},
+			{"submitted", b.Submitted}, {"refused", b.Refused}}
 	})
 }
 

@@ -111,7 +111,8 @@ func (adminStatusCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 
 func (s *adminStatus) database(ctx context.Context, o *operator) {
 	var found string
-	err := o.pool.QueryRow(ctx, `SELECT current_setting('server_version') || CASE WHEN pg_is_in_recovery() THEN ', a standby' ELSE ', the primary' END`).Scan(&found)
+	err := o.pool.QueryRow(ctx, `SELECT current_setting('server_version') || CASE WHEN pg_is_in_recovery()
+		THEN ', a standby' ELSE ', the primary' END`).Scan(&found)
 	if err == nil && strings.HasSuffix(found, "standby") {
 		err = errors.New(found + ": it cannot be written to")
 	}
@@ -136,7 +137,8 @@ func (s *adminStatus) database(ctx context.Context, o *operator) {
 	err = postgres.ReadClock(ctx, o.pool)
 	ahead := postgres.Ahead()
 	if err == nil && ahead.Abs() > clockTolerance {
-		err = fmt.Errorf("this machine's clock is %v ahead of PostgreSQL's: one of the two is wrong", ahead.Round(time.Millisecond))
+		err = fmt.Errorf("this machine's clock is %v ahead of PostgreSQL's: one of the two is wrong",
+			ahead.Round(time.Millisecond))
 	}
 	s.add("clock", "this machine's is PostgreSQL's", pageClock, err)
 	if err = postgres.Current(ctx, o.pool); err != nil {
@@ -181,7 +183,8 @@ func standbyOf(ctx context.Context, o *operator) (found string, err error) {
 	}
 	texts := make([]string, len(list))
 	for i, standby := range list {
-		if texts[i] = fmt.Sprintf("%s (%s), %v behind", standby.Name, standby.Sync, standby.Lag.Round(time.Millisecond)); standby.Sync == "" {
+		if texts[i] = fmt.Sprintf("%s (%s), %v behind", standby.Name, standby.Sync,
+			standby.Lag.Round(time.Millisecond)); standby.Sync == "" {
 			texts[i] = "one that only a role in pg_monitor sees"
 		}
 	}
@@ -257,7 +260,8 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 	}
 	for _, b := range backlogs {
 		lane := queue.Lane(b.Lane)
-		found := fmt.Sprintf("%d messages, the oldest accepted at %s, due for %v", b.Messages, b.Oldest.UTC().Format(time.RFC3339), b.Due.Round(time.Second))
+		found := fmt.Sprintf("%d messages, the oldest accepted at %s, due for %v", b.Messages,
+			b.Oldest.UTC().Format(time.RFC3339), b.Due.Round(time.Second))
 		var late error
 		if lane == queue.Single && b.Due > statusDue {
 			late = errors.New(found)
@@ -267,8 +271,10 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 	if len(backlogs) == 0 && err == nil {
 		s.add("waiting", "nothing", "", nil)
 	}
-	if all, late, err := o.senders().WaitingRegistrations(ctx); all > 0 || err != nil { // a carrier's delay is no failure of the gateway
-		s.add("senders", fmt.Sprintf("%d wait for a carrier, %d of them for more than a week (admin sender carrier list --waiting)", all, late), pageStore, err)
+	if all, late, err := o.senders().WaitingRegistrations(ctx); all > 0 || err != nil {
+		// a carrier's delay is no failure of the gateway
+		s.add("senders", fmt.Sprintf("%d wait for a carrier, %d of them for more than a week (admin sender carrier "+
+			"list --waiting)", all, late), pageStore, err)
 	}
 }
 

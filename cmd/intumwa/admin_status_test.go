@@ -68,7 +68,8 @@ func TestStatus(t *testing.T) {
 	silence := func() {}
 	alive := func() {
 		ctx, stop := context.WithCancel(t.Context())
-		const report = `WITH d AS (UPDATE dispatchers SET seen_at = clock_timestamp() + interval '3 seconds') UPDATE links SET updated_at = now() + interval '10 seconds'`
+		const report = `WITH d AS (UPDATE dispatchers SET seen_at = clock_timestamp() + interval '3 seconds') UPDATE links
+			SET updated_at = now() + interval '10 seconds'`
 		exec(report)
 		done := make(chan struct{})
 		go func() {
@@ -93,9 +94,12 @@ func TestStatus(t *testing.T) {
 	defer func() { silence() }()
 	alive()
 	healthy := shows(nil)
-	for check, want := range map[string]string{"postgresql": ", the primary", "commit": "ends", "standby": "none", "archive": "archive_mode is off: a restore loses", "clock": "", "schema": "",
-		"redis": "Redis answers", "dispatchers": "1 alive", "links": "2 of 2 bound", "waiting": "nothing", "xid age": " transactions",
-		"oldest transaction": "", "inactive replication slots": "none", "autovacuum off": "nowhere", "collation mismatches": "none"} {
+	for check, want := range map[string]string{"postgresql": ", the primary", "commit": "ends", "standby": "none",
+		"archive": "archive_mode is off: a restore loses", "clock": "", "schema": "",
+		"redis": "Redis answers", "dispatchers": "1 alive", "links": "2 of 2 bound", "waiting": "nothing",
+		"xid age":            " transactions",
+		"oldest transaction": "", "inactive replication slots": "none", "autovacuum off": "nowhere",
+		"collation mismatches": "none"} {
 		if got, there := healthy[check]; !there || !strings.Contains(got.Found, want) {
 			t.Errorf("%s: %+v, want %q", check, got, want)
 		}
@@ -107,43 +111,56 @@ func TestStatus(t *testing.T) {
 	exec(`SELECT pg_create_physical_replication_slot('forgotten', true)`)
 	exec(`ALTER TABLE inbound SET (autovacuum_enabled = off)`)
 	exec(`UPDATE pg_database SET datcollversion = '0.1' WHERE datname = current_database()`)
-	care := shows(map[string]string{"inactive replication slots": pageCare, "autovacuum off": pageCare, "collation mismatches": pageCare})
-	if got := care["autovacuum off"].Found + care["inactive replication slots"].Found + care["collation mismatches"].Found; !strings.HasPrefix(got, "inboundforgotten, ") || !strings.Contains(got, "built with 0.1") {
+	care := shows(map[string]string{"inactive replication slots": pageCare, "autovacuum off": pageCare,
+		"collation mismatches": pageCare})
+	if got := care["autovacuum off"].Found + care["inactive replication slots"].Found +
+		care["collation mismatches"].Found; !strings.HasPrefix(got, "inboundforgotten, ") ||
+		!strings.Contains(got, "built with 0.1") {
 		t.Error(got)
 	}
 	c := new(configs.Config)
 	c.Database.URL = configs.Secret(server.URL())
-	if line, err := tryDatabase(t.Context(), c); err != nil || !strings.Contains(line, "collation mismatches: ") { // config check --connect
+	if line, err := tryDatabase(t.Context(), c); err != nil || !strings.Contains(line, "collation mismatches: ") {
+		// config check --connect
 		t.Errorf("%s, %v", line, err)
 	}
 	exec(`SELECT pg_drop_replication_slot('forgotten')`)
 	exec(`ALTER TABLE inbound RESET (autovacuum_enabled)`)
 	exec(`UPDATE pg_database SET datcollversion = NULL WHERE datname = current_database()`)
 
-	exec(`WITH u AS (INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'A', 'x') RETURNING id), c AS (INSERT INTO companies (owner_id, name) SELECT id, 'C' FROM u RETURNING id),
+	exec(`WITH u AS (INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'A', 'x') RETURNING id),
+		c AS (INSERT INTO companies (owner_id, name) SELECT id, 'C' FROM u RETURNING id),
 		s AS (INSERT INTO senders (company_id, name) SELECT id, 'ISOKO' FROM c RETURNING id, company_id)
-		INSERT INTO sender_carriers (sender_id, company_id, carrier, state, changed_at) SELECT id, company_id, n, 'sent', now() - n::int * interval '5 days' FROM s, unnest('{1,2}'::text[]) n`)
-	if got := shows(nil)["senders"]; !strings.HasPrefix(got.Found, "2 wait for a carrier, 1 of them for more than a week") {
+		INSERT INTO sender_carriers (sender_id, company_id, carrier, state, changed_at) SELECT id, company_id, n, 'sent',
+			now() - n::int * interval '5 days' FROM s, unnest('{1,2}'::text[]) n`)
+	if got := shows(nil)["senders"]; !strings.HasPrefix(
+		got.Found, "2 wait for a carrier, 1 of them for more than a week") {
 		t.Errorf("%+v", got)
 	}
 	exec(`UPDATE links SET state = 'down', last_error = 'bind_transceiver: ESME_RINVPASWD' WHERE name = 'leo-1'`)
 	exec(`INSERT INTO links (name, carrier, state, paused) VALUES ('leo-3', 'leo', 'bound', true)`)
-	exec(`INSERT INTO links (name, carrier, state, last_error) VALUES ('leo-4', 'leo', 'bound', 'connection refused')`) // no dispatcher holds it
-	exec(`INSERT INTO backlogs (carrier, lane, messages, oldest_at, due_at) VALUES ('leo', 0, 7, now() - interval '1 hour', now() - interval '2 minutes'),
+	// no dispatcher holds it
+	exec(`INSERT INTO links (name, carrier, state, last_error) VALUES ('leo-4', 'leo', 'bound', 'connection refused')`)
+	exec(`INSERT INTO backlogs (carrier, lane, messages, oldest_at, due_at) VALUES ('leo', 0, 7, now() - interval '1 hour',
+		now() - interval '2 minutes'),
 		('leo', 1, 70, now() - interval '1 hour', now() - interval '2 minutes'), ('lumitel', 0, 1, now(), now())`)
 	alive()
-	found := shows(map[string]string{"link leo-1": pageLink, "link leo-3": pageLink, "link leo-4": pageLink, "waiting leo single": pageQueue})
-	if got := found["waiting leo single"].Found; !strings.HasPrefix(got, "7 messages, the oldest accepted at ") || !strings.Contains(got, ", due for 2m") {
+	found := shows(map[string]string{"link leo-1": pageLink, "link leo-3": pageLink, "link leo-4": pageLink,
+		"waiting leo single": pageQueue})
+	if got := found["waiting leo single"].Found; !strings.HasPrefix(got, "7 messages, the oldest accepted at ") ||
+		!strings.Contains(got, ", due for 2m") {
 		t.Errorf("what waits: %s", got)
 	}
 	exec(`DELETE FROM backlogs`)
 	exec(`UPDATE links SET paused = false`)
 	dead()
-	shows(map[string]string{"dispatchers": pageGateway, "link leo-1": pageLink, "link leo-2": pageLink, "link leo-3": pageLink, "link leo-4": pageLink})
+	shows(map[string]string{"dispatchers": pageGateway, "link leo-1": pageLink, "link leo-2": pageLink,
+		"link leo-3": pageLink, "link leo-4": pageLink})
 	exec(`DELETE FROM links WHERE name <> 'leo-2'`)
 	exec(`INSERT INTO retired_carriers VALUES ('smart', NULL), ('econet', 'leo')`) // the configuration does not have leo
 	alive()
-	if found := shows(map[string]string{"retired econet": pageCloses}); !strings.HasSuffix(found["retired smart"].Found, "no carrier takes over") {
+	if found := shows(map[string]string{"retired econet": pageCloses}); !strings.HasSuffix(found["retired smart"].Found,
+		"no carrier takes over") {
 		t.Errorf("retired: %+v", found)
 	}
 	exec(`DELETE FROM retired_carriers`)
@@ -151,7 +168,8 @@ func TestStatus(t *testing.T) {
 
 	// The human form has the page below its line.
 	_, stdout, _ := s.run("", "admin", "status")
-	if !regexp.MustCompile(`(?m)^ATTENTION  dispatchers +none is alive: no message is carried\n +` + pageGateway + "$").MatchString(stdout) {
+	if !regexp.MustCompile(`(?m)^ATTENTION  dispatchers +none is alive: no message is carried\n +` + pageGateway +
+		"$").MatchString(stdout) {
 		t.Errorf("the table is\n%s", stdout)
 	}
 
@@ -171,7 +189,8 @@ func TestStatus(t *testing.T) {
 	exec(`SELECT pg_switch_wal()`)
 	failures := 0
 	for end := time.Now().Add(time.Minute); failures == 0; <-time.After(20 * time.Millisecond) {
-		if err := pool.QueryRow(t.Context(), `SELECT failed_count FROM pg_stat_archiver`).Scan(&failures); err != nil || time.Now().After(end) {
+		if err := pool.QueryRow(t.Context(), `SELECT failed_count FROM pg_stat_archiver`).Scan(&failures); err != nil ||
+			time.Now().After(end) {
 			t.Fatalf("the archive does not fail: %v", err)
 		}
 	}
@@ -190,7 +209,8 @@ func TestStatus(t *testing.T) {
 	dead()
 	standby := testenv.NewStandby(t, server)
 	standby.Away()
-	found = shows(map[string]string{"commit": pageStandby, "standby": pageStandby, "dispatchers": pageGateway, "link leo-2": pageLink})
+	found = shows(map[string]string{"commit": pageStandby, "standby": pageStandby, "dispatchers": pageGateway,
+		"link leo-2": pageLink})
 	if got := found["commit"].Found; !strings.Contains(got, "a commit waits for a standby: absent") {
 		t.Errorf("commit: %s", got)
 	}

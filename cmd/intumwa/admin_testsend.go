@@ -69,7 +69,8 @@ func (c *adminTestSendCmd) message(config *configs.Config) (intake.Own, error) {
 	case c.Sender != "" && !sms.ValidSender(c.Sender):
 		return intake.Own{}, fmt.Errorf("--sender: %q is not 1-11 alphanumeric characters", c.Sender)
 	case segments < 1 || segments > config.Messages.MaxSegments:
-		return intake.Own{}, fmt.Errorf("--text: it has %d segments, and must have 1 to %d", segments, config.Messages.MaxSegments)
+		return intake.Own{}, fmt.Errorf("--text: it has %d segments, and must have 1 to %d", segments,
+			config.Messages.MaxSegments)
 	case c.Wait < testSendLeast || c.Wait > testSendMost:
 		return intake.Own{}, fmt.Errorf("--wait must be from %s to %s", testSendLeast, testSendMost)
 	}
@@ -92,7 +93,8 @@ func (o *operator) sendOwn(ctx context.Context, own intake.Own) (ulid.ULID, erro
 	if err != nil {
 		return ulid.ULID{}, err
 	}
-	in := intake.New(pool, keys.NewHolders(pool, keys.Options{}), o.testNumbers(), messages.New(pool), queue.New(rdb, queue.Options{Prefix: o.config.Redis.Prefix, Waiting: waiting}), routes,
+	in := intake.New(pool, keys.NewHolders(pool, keys.Options{}), o.testNumbers(), messages.New(pool),
+		queue.New(rdb, queue.Options{Prefix: o.config.Redis.Prefix, Waiting: waiting}), routes,
 		intake.Options{TestSender: o.config.TestSender})
 	if err := in.ReadRetired(ctx); err != nil {
 		return ulid.ULID{}, err
@@ -126,9 +128,12 @@ func (o *operator) awaitTest(ctx context.Context, id ulid.ULID, wait time.Durati
 		case r.Status == sms.Failed:
 			return testSendOf(r, moments), fmt.Errorf("the message failed: %s", r.FailureReason)
 		case late && len(history.Segments) == 0:
-			return testSendOf(r, moments), o.withdraw(ctx, r.ID, fmt.Errorf("no carrier took the message within %s: see `intumwa admin status` and `intumwa admin links`", wait))
+			return testSendOf(r, moments), o.withdraw(
+				ctx, r.ID, fmt.Errorf("no carrier took the message within %s: see `intumwa admin status` and `intumwa admin links`",
+					wait))
 		case late:
-			return testSendOf(r, moments), fmt.Errorf("no receipt within %s, the last stage is %q: see docs/runbooks/no-receipts.md", wait, last.Event)
+			return testSendOf(r, moments), fmt.Errorf("no receipt within %s, the last stage is %q: see "+
+				"docs/runbooks/no-receipts.md", wait, last.Event)
 		}
 		select {
 		case <-ctx.Done():
@@ -157,9 +162,11 @@ func (o *operator) withdraw(ctx context.Context, id int64, why error) error {
 func testSendOf(r lookup.Record, moments []lookup.Moment) testSend {
 	stages := []object{}
 	for _, m := range moments {
-		stages = append(stages, object{{"after", max(0, m.At.Sub(r.CreatedAt)).Seconds()}, {"at", m.At}, {"stage", m.Event}, {"detail", m.Detail}})
+		stages = append(stages, object{{"after", max(0, m.At.Sub(r.CreatedAt)).Seconds()}, {"at", m.At}, {"stage", m.Event},
+			{"detail", m.Detail}})
 	}
-	return testSend{object{{"id", r.ULID}, {"message_id", r.ID}, {"to", string(r.Number)}, {"sender", r.Sender}, {"carrier", r.Carrier},
+	return testSend{object{{"id", r.ULID}, {"message_id", r.ID}, {"to", string(r.Number)}, {"sender", r.Sender},
+		{"carrier", r.Carrier},
 		{"status", r.Status.String()}, {"failure_reason", r.FailureReason}, {"stages", stages}}}
 }
 
@@ -170,7 +177,8 @@ func (s testSend) human(w io.Writer) error {
 		if stages, ok := p.value.([]object); ok {
 			for _, stage := range stages {
 				at, _ := stage[1].value.(time.Time)
-				_, _ = fmt.Fprintf(t, "%s\t%.1f s\t%s\t%s\n", at.Format(time.RFC3339), stage[0].value, cell(stage[2].value), cell(stage[3].value))
+				_, _ = fmt.Fprintf(t, "%s\t%.1f s\t%s\t%s\n", at.Format(time.RFC3339), stage[0].value, cell(stage[2].value),
+					cell(stage[3].value))
 			}
 		}
 	}

@@ -32,22 +32,30 @@ carriers:
 		}
 		return stages, code, stderr
 	}
-	if stages, code, stderr := play("71000100", "--wait", "1s"); code != exitError || stages != "accepted; " || !strings.Contains(stderr, "no carrier took the message within 1s") {
+	if stages, code, stderr := play("71000100", "--wait", "1s"); code != exitError || stages != "accepted; " ||
+		!strings.Contains(stderr, "no carrier took the message within 1s") {
 		t.Errorf("without a dispatcher: exit code %d, stages %q, stderr %q", code, stages, stderr)
 	} else if id := regexp.MustCompile(`\b[0-9A-Z]{26}\b`).FindString(stderr); id == "" {
 		t.Errorf("no id in %q", stderr)
-	} else if code, stdout, _ := s.run("", "admin", "message", "show", "--id", id, "--json"); code != exitOK || !strings.Contains(stdout, `"failure_reason":"cancelled"`) {
+	} else if code, stdout, _ := s.run("", "admin", "message", "show", "--id", id, "--json"); code != exitOK ||
+		!strings.Contains(stdout, `"failure_reason":"cancelled"`) {
 		t.Errorf("a test message that no carrier took is not withdrawn: %s", stdout) // it would expire and alarm
 	}
 	s.serve("dispatcher")
-	eventually(t, "the carriers are bound", func() bool { return leo.Stats().Sessions > 0 && lumitel.Stats().Sessions > 0 })
+	eventually(t, "the carriers are bound", func() bool {
+		return leo.Stats().Sessions > 0 &&
+			lumitel.Stats().Sessions > 0
+	})
 	for _, c := range []struct {
 		number, reason string // the reason of its failure
 		args, stages   []string
 	}{
-		{"71000100", "", nil, []string{"accepted; ", "submitted segment 1 of 1 by leo-1; ", "receipt segment 1: DELIVRD; ", "sent; "}},
-		{"71000101", "the message failed: UNDELIV", nil, []string{"accepted; ", "submitted segment 1 of 1 by leo-1; ", "receipt segment 1: UNDELIV; ", "failed UNDELIV"}},
-		{"71000107", `no receipt within 5s, the last stage is "submitted"`, []string{"--wait", "5s"}, []string{"accepted; ", "submitted segment 1 of 1 by leo-1; "}},
+		{"71000100", "", nil, []string{"accepted; ", "submitted segment 1 of 1 by leo-1; ", "receipt segment 1: DELIVRD; ",
+			"sent; "}},
+		{"71000101", "the message failed: UNDELIV", nil, []string{"accepted; ", "submitted segment 1 of 1 by leo-1; ",
+			"receipt segment 1: UNDELIV; ", "failed UNDELIV"}},
+		{"71000107", `no receipt within 5s, the last stage is "submitted"`, []string{"--wait", "5s"},
+			[]string{"accepted; ", "submitted segment 1 of 1 by leo-1; "}},
 		{"71000100", "", []string{"--carrier", "lumitel", "--sender", "NOC", "--text", strings.Repeat("ê", 71)},
 			[]string{"submitted segment 1 of 2 by lumitel-1; ", "submitted segment 2 of 2 by lumitel-1; ", "sent; "}},
 	} {
@@ -65,7 +73,8 @@ carriers:
 		t.Errorf("audit: %s%s", stdout, stderr)
 	}
 	if code, stdout, _ := s.run("", "admin", "test-send", "--to", "71000100", "--json"); code != exitOK ||
-		!regexp.MustCompile(`^\{"id":"\w{26}","message_id":\d+,"to":"\+25771000100","sender":"INTUMWATEST","carrier":"leo","status":"sent","failure_reason":"","stages":\[\{"after":0,"at":"[^"]+","stage":"accepted","detail":""\},`).MatchString(stdout) {
+		!regexp.MustCompile(
+			`^\{"id":"\w{26}","message_id":\d+,"to":"\+25771000100","sender":"INTUMWATEST","carrier":"leo","status":"sent","failure_reason":"","stages":\[\{"after":0,"at":"[^"]+","stage":"accepted","detail":""\},`).MatchString(stdout) {
 		t.Errorf("exit code %d, %s", code, stdout)
 	}
 	for _, c := range []struct {

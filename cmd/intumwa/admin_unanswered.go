@@ -46,7 +46,8 @@ type unansweredList []adminUnanswered
 // human prints each group under its heading.
 func (list unansweredList) human(w io.Writer) error {
 	for _, group := range []struct{ mean, heading string }{
-		{"sent", "receipts mean sent"}, {"failed", "receipts mean failed"}, {"unclear", "receipts are unclear"}, {"none", "no receipt"},
+		{"sent", "receipts mean sent"}, {"failed", "receipts mean failed"}, {"unclear", "receipts are unclear"},
+		{"none", "no receipt"},
 	} {
 		var some []adminUnanswered
 		for _, m := range list {
@@ -76,9 +77,10 @@ type unansweredChoice struct {
 	Carrier string `help:"Only this carrier's." placeholder:"NAME"`
 }
 
-// each calls do with the selected messages, in batches that may be empty. next is the largest message_id that was looked
-// at, 0 at the end.
-func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.Pool, after int64, do func(list []adminUnanswered, next int64) (more bool, err error)) error {
+// each calls do with the selected messages, in batches that may be empty. next is the largest message_id that was
+// looked at, 0 at the end.
+func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.Pool, after int64,
+	do func(list []adminUnanswered, next int64) (more bool, err error)) error {
 	store := rerouting.New(pool)
 	for {
 		page, next, err := store.Unanswered(ctx, c.Carrier, after, listPage, o.config.Messages.Validity)
@@ -108,7 +110,8 @@ func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.
 		list := make([]adminUnanswered, len(page))
 		for i, m := range page {
 			stray := strays[i]
-			list[i] = adminUnanswered{ID: m.ULID, MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier, To: string(m.Number),
+			list[i] = adminUnanswered{ID: m.ULID, MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier,
+				To:        string(m.Number),
 				CreatedAt: m.CreatedAt, ExpiresAt: m.ExpiresAt, Receipts: stray.Count, ReceiptsMean: "none"}
 			if stray.Count > 0 {
 				list[i].ReceiptCarrier, list[i].ReceiptState = stray.Latest.Carrier, stray.Latest.State
@@ -172,16 +175,18 @@ type unansweredDecision struct {
 }
 
 type adminUnansweredDone struct {
-	Messages int64             `json:"messages"` // sent again or settled
-	Passed   int64             `json:"passed"`   // unchanged: answered meanwhile, expired, or its carrier is retired and no other takes it
-	Left     int64             `json:"left"`     // unchanged: their receipts contradict the decision
-	DryRun   bool              `json:"dry_run,omitempty"`
-	Would    []adminUnanswered `json:"would,omitempty"` // dry run: the messages that would change
+	Messages int64 `json:"messages"` // sent again or settled
+	// unchanged: answered meanwhile, expired, or its carrier is retired and no other takes it
+	Passed int64             `json:"passed"`
+	Left   int64             `json:"left"` // unchanged: their receipts contradict the decision
+	DryRun bool              `json:"dry_run,omitempty"`
+	Would  []adminUnanswered `json:"would,omitempty"` // dry run: the messages that would change
 }
 
 // human prints the counts, and for a dry run the messages.
 func (d adminUnansweredDone) human(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "messages  %d\npassed    %d\nleft      %d\n", d.Messages, d.Passed, d.Left); err != nil || !d.DryRun {
+	if _, err := fmt.Fprintf(w, "messages  %d\npassed    %d\nleft      %d\n", d.Messages, d.Passed, d.Left); err != nil ||
+		!d.DryRun {
 		return err
 	}
 	if _, err := fmt.Fprintln(w, "dry run: nothing was changed"); err != nil {
@@ -305,7 +310,8 @@ func (c *adminUnmatchedCmd) do(ctx context.Context, o *operator) (any, error) {
 		if c.Carrier != "" && r.Carrier != c.Carrier || r.At.Before(since) {
 			return nil
 		}
-		return object{{"id", r.ID}, {"received_at", r.At}, {"carrier", r.Carrier}, {"link", r.Link}, {"carrier_id", r.CarrierID},
+		return object{{"id", r.ID}, {"received_at", r.At}, {"carrier", r.Carrier}, {"link", r.Link},
+			{"carrier_id", r.CarrierID},
 			{"number", r.Number}, // as the carrier writes it
 			{"state", r.State}, {"error", r.Error}, {"unmarked", r.Unmarked}}
 	})

@@ -27,13 +27,17 @@ func (o *operator) verifications() *verifications.Store {
 
 // verificationOf is a verification, without its code.
 func verificationOf(v *verifications.Verification) object {
-	return object{{"verification_id", v.ULID.String()}, {"phone_number", v.Number}, {"sender", v.Sender}, {"status", v.State.String()}, {"created_at", v.CreatedAt},
-		{"expires_at", v.ExpiresAt}, {"finished_at", v.FinishedAt}, {"sends", v.Sends}, {"wrong_checks", v.Wrong}, {"client_reference", orNull(v.Reference)},
-		{"amount", orNull(v.Amount)}, {"payee", orNull(v.Payee)}, {"web_domain", orNull(v.WebDomain)}, {"app_hash", orNull(v.AppHash)}}
+	return object{{"verification_id", v.ULID.String()}, {"phone_number", v.Number}, {"sender", v.Sender},
+		{"status", v.State.String()}, {"created_at", v.CreatedAt},
+		{"expires_at", v.ExpiresAt}, {"finished_at", v.FinishedAt}, {"sends", v.Sends}, {"wrong_checks", v.Wrong},
+		{"client_reference", orNull(v.Reference)},
+		{"amount", orNull(v.Amount)}, {"payee", orNull(v.Payee)}, {"web_domain", orNull(v.WebDomain)},
+		{"app_hash", orNull(v.AppHash)}}
 }
 
 func textOf(t verifications.OwnText) object {
-	return object{{"text_id", t.ID}, {"company_id", int64(t.Company)}, {"locale", t.Locale}, {"text", t.Text}, {"state", t.State()}, {"used_text", orNull(t.Used)}, {"asked_at", t.AskedAt}, {"reason", orNull(t.Refusal)}}
+	return object{{"text_id", t.ID}, {"company_id", int64(t.Company)}, {"locale", t.Locale}, {"text", t.Text},
+		{"state", t.State()}, {"used_text", orNull(t.Used)}, {"asked_at", t.AskedAt}, {"reason", orNull(t.Refusal)}}
 }
 
 type adminTextListCmd struct {

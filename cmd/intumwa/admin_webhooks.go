@@ -48,7 +48,8 @@ func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := actor.SetEndpoint(ctx, sms.CompanyID(c.Company), webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()}, nil)
+	e, err := actor.SetEndpoint(ctx, sms.CompanyID(c.Company),
+		webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()}, nil)
 	if secret == "" && !e.Made {
 		e.Secret = "" // only the command that made or set it shows it
 	}
@@ -100,14 +101,16 @@ func (c *adminPullCmd) do(ctx context.Context, o *operator) (any, error) {
 		}
 	}
 	p, err := hooks.PullingOf(ctx, company)
-	return done(object{{"company_id", c.Company}, {"since", p.Since}, {"pulled_at", p.PulledAt}, {"events", p.Events}, {"kept", p.Kept}}, err)
+	return done(object{{"company_id", c.Company}, {"since", p.Since}, {"pulled_at", p.PulledAt}, {"events", p.Events},
+		{"kept", p.Kept}}, err)
 }
 
 // secret is the secret of the flag, "" without it.
 func (c *adminWebhookSetCmd) secret(p *program) (secret string, err error) {
 	switch {
 	case c.Secret != nil:
-		_, _ = fmt.Fprintln(p.stderr, "intumwa: warning: --secret shows the secret to every user of this machine and to the shell's history; "+
+		_, _ = fmt.Fprintln(p.stderr, "intumwa: warning: --secret shows the secret to every user of this machine and to the "+
+			"shell's history; "+
 			"--secret-stdin and --secret-file do not")
 		secret = *c.Secret
 	case c.SecretStdin:
@@ -192,7 +195,8 @@ func (c *adminDeliveriesCmd) do(ctx context.Context, o *operator) (any, error) {
 		return object{{"id", d.ID},
 			{"message_id", orNull(d.MessageID)}, // null: not about a message
 			{"inbound_id", optional{orNull(d.InboundID)}}, {"event", d.Event}, {"state", d.State}, {"attempts", len(d.Attempts)},
-			{"webhook_id", d.WebhookID}, {"created_at", d.CreatedAt}, {"next_at", d.NextAt}, {"finished_at", d.FinishedAt}, {"last_result", last}}
+			{"webhook_id", d.WebhookID}, {"created_at", d.CreatedAt}, {"next_at", d.NextAt}, {"finished_at", d.FinishedAt},
+			{"last_result", last}}
 	})
 }
 

@@ -48,7 +48,8 @@ func TestWebhookSecret(t *testing.T) {
 	}
 	s.admin("", "company_id url active", with("--url", "http://127.0.0.1:1/x")...)
 	s.admin("", "company_id url active", with("--active=false")...)
-	if _, stdout, _ := s.run("", append([]string{"admin"}, with("--active=true")...)...); strings.Contains(stdout, "whsec") || strings.Contains(stdout, "secret") {
+	if _, stdout, _ := s.run("", append([]string{"admin"}, with("--active=true")...)...); strings.Contains(
+		stdout, "whsec") || strings.Contains(stdout, "secret") {
 		t.Errorf("people are shown %q", stdout)
 	}
 	for _, way := range []struct {
@@ -60,7 +61,8 @@ func TestWebhookSecret(t *testing.T) {
 		{given("c") + "\r\n", given("c"), with("--secret-stdin", "--active=false")},
 		{"", given("d"), with("--secret-file", inFile(given("d")+"\n"))},
 	} {
-		if got := s.admin(way.stdin, "company_id url secret active", way.args...); got["secret"] != way.want || stored() != way.want {
+		if got := s.admin(way.stdin, "company_id url secret active", way.args...); got["secret"] != way.want ||
+			stored() != way.want {
 			t.Errorf("%v: shown %v, stored %v, want %v", way.args, got["secret"], stored(), way.want)
 		}
 	}
@@ -93,7 +95,8 @@ func TestWebhookSecret(t *testing.T) {
 	} {
 		args := append([]string{"admin"}, try.args...)
 		code, stdout, stderr := s.run(try.stdin, args...)
-		if code == exitOK || stdout != "" || !strings.Contains(stderr, try.reason) || strings.Contains(stderr, given("f")) || strings.Contains(stderr, "canary") {
+		if code == exitOK || stdout != "" || !strings.Contains(stderr, try.reason) || strings.Contains(stderr, given("f")) ||
+			strings.Contains(stderr, "canary") {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q, want the reason %q", try.args, code, stdout, stderr, try.reason)
 		}
 	}
@@ -112,7 +115,8 @@ func TestWebhookSecretWithoutKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	keyed := newShell(t, string(text)+"\nencryption_key: ${NO_SUCH_KEY}\n")
-	keyed.admin("", "company_id credits", "credits", "add", "--company", id, "--amount", "1", "--note", "x") // needs no key
+	// needs no key
+	keyed.admin("", "company_id credits", "credits", "add", "--company", id, "--amount", "1", "--note", "x")
 	keyed.refused("NO_SUCH_KEY is not set", "", "admin", "webhook", "set", "--company", id, "--url", "http://127.0.0.1:1/")
 }
 
@@ -129,10 +133,12 @@ func TestConfigurationKeepsSecrets(t *testing.T) {
 		"database: {url: 'postgres://u:hunter2canary@127.0.0.1:1/d'}",
 		"database: {url: 'postgres://127.0.0.1:1/d'}\nredis: {addresses: ['redis://u:hunter2canary@127.0.0.1:1']}",
 		"database: {url: 'postgres://127.0.0.1:1/d'}\nredis: {url: 'redis://:hunter2canary@127.0.0.1:1/x'}",
-		"database: {url: 'postgres://127.0.0.1:1/d'}\ncarriers: [{name: a, links: [{name: b, system_id: s, address: 's:hunter2canary@127.0.0.1:1'}]}]",
+		"database: {url: 'postgres://127.0.0.1:1/d'}\ncarriers: [{name: a, links: [{name: b, system_id: s, address: " +
+			"'s:hunter2canary@127.0.0.1:1'}]}]",
 	} {
 		s := newShell(t, text)
-		for _, args := range [][]string{{"config", "check"}, {"config", "check", "--roles", "api"}, {"migrate"}, {"serve"}, {"admin", "links"}, {"admin", "audit"}} {
+		for _, args := range [][]string{{"config", "check"}, {"config", "check", "--roles", "api"}, {"migrate"}, {"serve"},
+			{"admin", "links"}, {"admin", "audit"}} {
 			code, stdout, stderr := s.run("", args...)
 			if code == exitOK && args[0] != "config" {
 				t.Errorf("%s\n%v works", text, args)
@@ -155,7 +161,8 @@ func (s *shell) list(args ...string) []map[string]any {
 	if err := json.Unmarshal([]byte(stdout), &rows); err != nil || rows == nil {
 		s.t.Fatalf("%v: %q, %v", args, stdout, err)
 	}
-	if code, table, stderr := s.run("", append([]string{"admin"}, args...)...); code != exitOK || stderr != "" || len(rows) > 0 && strings.Count(table, "\n") < len(rows) {
+	if code, table, stderr := s.run("", append([]string{"admin"}, args...)...); code != exitOK || stderr != "" ||
+		len(rows) > 0 && strings.Count(table, "\n") < len(rows) {
 		s.t.Errorf("%v for people: %d %q %q", args, code, table, stderr)
 	}
 	return rows
@@ -175,7 +182,8 @@ func keysIn(row map[string]any) string {
 func (s *shell) mustCompany(email string) string {
 	s.t.Helper()
 	s.exec(`INSERT INTO users (email, name, password_hash) VALUES ($1, 'A', 'none')`, email)
-	return number(s.admin("", "company_id credits", "company", "create", "--owner", email, "--name", "A", "--credits", "7")["company_id"])
+	return number(s.admin("", "company_id credits", "company", "create", "--owner", email, "--name", "A", "--credits",
+		"7")["company_id"])
 }
 
 // TestLists: everything provisioned is listed without secrets; a company is shown with
@@ -194,7 +202,8 @@ func TestLists(t *testing.T) {
 		"--scope", "read", "--expires", "2999-01-01", "--network", "10.0.0.7/8", "--network", "196.2.8.7")
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "ACME")
 	s.admin("", "sender_id name approved", "sender", "create", "--company", other, "--name", "OTHER")
-	hook := s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
+	hook := s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url",
+		"http://127.0.0.1:1/hook")
 
 	for _, want := range []struct {
 		args []string
@@ -206,9 +215,11 @@ func TestLists(t *testing.T) {
 		{[]string{"user", "list", "--after", "1"}, 1, "administrator company_id created_at disabled email name role user_id"},
 		{[]string{"company", "list"}, 2, "approved company_id credits name owner_id verified"},
 		{[]string{"token", "list"}, 2, "created_at expires_at last_used_at name networks revoked_at scopes token_id user_id"},
-		{[]string{"token", "list", "--user", "b@example.com"}, 1, "created_at expires_at last_used_at name networks revoked_at scopes token_id user_id"},
+		{[]string{"token", "list", "--user", "b@example.com"}, 1,
+			"created_at expires_at last_used_at name networks revoked_at scopes token_id user_id"},
 		{[]string{"sender", "list"}, 2, "approved company_id country name purpose refusal sender_id state"},
-		{[]string{"sender", "list", "--company", company}, 1, "approved company_id country name purpose refusal sender_id state"},
+		{[]string{"sender", "list", "--company", company}, 1,
+			"approved company_id country name purpose refusal sender_id state"},
 		{[]string{"webhook", "list"}, 1, "active company_id failing_since previous_until url"},
 	} {
 		rows := s.list(want.args...)
@@ -216,33 +227,41 @@ func TestLists(t *testing.T) {
 			t.Errorf("%v: %d rows, keys %s", want.args, len(rows), keysIn(rows[0]))
 		}
 	}
-	if got := fmt.Sprint(s.list("token", "list", "--user", "b@example.com")); !strings.Contains(got, "expires_at:2999-01-01T00:00:00Z") ||
+	if got := fmt.Sprint(s.list("token", "list", "--user", "b@example.com")); !strings.Contains(
+		got, "expires_at:2999-01-01T00:00:00Z") ||
 		!strings.Contains(got, "networks:[10.0.0.0/8 196.2.8.7/32]") || !strings.Contains(got, "scopes:[read]") {
 		t.Error(got)
 	}
 	s.admin("", "sender_id approved", "sender", "refuse", "--id", "1", "--reason", "Whose name is it?")
-	if row := s.list("sender", "list")[0]; row["state"] != "refused" || row["refusal"] != "Whose name is it?" || row["purpose"] != "" {
+	if row := s.list("sender", "list")[0]; row["state"] != "refused" || row["refusal"] != "Whose name is it?" ||
+		row["purpose"] != "" {
 		t.Errorf("%v", row)
 	}
 	if rows := s.list("company", "list"); number(rows[0]["credits"]) != "7" {
 		t.Errorf("%v", rows[0])
 	}
-	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies facts", "company", "show", "--id", company)
+	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook "+
+		"spent_today bodies facts", "company", "show", "--id", company)
 	endpoint, _ := shown["webhook"].(map[string]any)
-	if number(shown["credits"]) != "7" || shown["owner"] != "a@example.com" || endpoint["url"] != "http://127.0.0.1:1/hook" {
+	if number(shown["credits"]) != "7" || shown["owner"] != "a@example.com" ||
+		endpoint["url"] != "http://127.0.0.1:1/hook" {
 		t.Errorf("%v", shown)
 	}
-	if shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies facts", "company", "show", "--id", other); shown["webhook"] != nil {
+	if shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook "+
+		"spent_today bodies facts", "company", "show", "--id", other); shown["webhook"] != nil {
 		t.Errorf("%v", shown)
 	}
 	s.exec(`insert into company_facts (company_id, nif, phone) values ($1, '4000123456', '+257 22 21 00 00')`, company)
-	for id, missing := range map[string]string{company: "[trade_register address contact document]", other: "[nif trade_register address phone contact document]"} {
-		facts, _ := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies facts", "company", "show", "--id", id)["facts"].(map[string]any)
+	for id, missing := range map[string]string{company: "[trade_register address contact document]",
+		other: "[nif trade_register address phone contact document]"} {
+		facts, _ := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook "+
+			"spent_today bodies facts", "company", "show", "--id", id)["facts"].(map[string]any)
 		if got := fmt.Sprint(facts["missing"]); got != missing || (facts["nif"] == "4000123456") != (id == company) {
 			t.Errorf("%v", facts)
 		}
 	}
-	for _, args := range [][]string{{"token", "list"}, {"webhook", "list"}, {"company", "show", "--id", company}, {"log"}} {
+	for _, args := range [][]string{{"token", "list"}, {"webhook", "list"}, {"company", "show", "--id", company},
+		{"log"}} {
 		_, stdout, _ := s.run("", append([]string{"admin"}, args...)...)
 		for _, secret := range []string{token["token"].(string)[2:], hook["secret"].(string)} {
 			if strings.Contains(stdout, secret) {
@@ -268,7 +287,8 @@ func TestWebhookDeliveries(t *testing.T) {
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		var events []webhooks.Event
 		for i := range int64(5) {
-			events = append(events, webhooks.Event{CompanyID: 1, MessageID: 100 + i, Name: webhooks.Sent, PhoneNumber: "+25761000001", At: at})
+			events = append(events, webhooks.Event{CompanyID: 1, MessageID: 100 + i, Name: webhooks.Sent,
+				PhoneNumber: "+25761000001", At: at})
 		}
 		return hooks.Enqueue(t.Context(), tx, events)
 	})
@@ -285,13 +305,16 @@ func TestWebhookDeliveries(t *testing.T) {
 		}
 	}
 	all := s.list("webhook", "deliveries", "--company", company)
-	if len(all) != 5 || keysIn(all[0]) != "attempts created_at event finished_at id last_result message_id next_at state webhook_id" || all[0]["state"] != "pending" || number(all[0]["message_id"]) != "104" {
+	if len(all) != 5 || keysIn(all[0]) != "attempts created_at event finished_at id last_result message_id next_at "+
+		"state webhook_id" || all[0]["state"] != "pending" || number(all[0]["message_id"]) != "104" {
 		t.Fatalf("%v", all)
 	}
-	if failed := s.list("webhook", "deliveries", "--company", company, "--state", "failed"); len(failed) != 4 || number(failed[0]["attempts"]) != "1" || failed[0]["last_result"] != "5xx" {
+	if failed := s.list("webhook", "deliveries", "--company", company, "--state", "failed"); len(failed) != 4 ||
+		number(failed[0]["attempts"]) != "1" || failed[0]["last_result"] != "5xx" {
 		t.Errorf("%v", failed)
 	}
-	if since := s.list("webhook", "deliveries", "--company", company, "--since", "150m", "--state", "failed"); len(since) != 2 {
+	if since := s.list("webhook", "deliveries", "--company", company, "--since", "150m", "--state", "failed"); len(
+		since) != 2 {
 		t.Errorf("%d of the last 150 minutes", len(since))
 	}
 	if none := s.list("webhook", "deliveries", "--company", empty); len(none) != 0 {
@@ -300,7 +323,8 @@ func TestWebhookDeliveries(t *testing.T) {
 	if got := s.admin("", "resent", "webhook", "resend", "--id", number(all[1]["id"])); number(got["resent"]) != "1" {
 		t.Errorf("%v", got)
 	}
-	if got := s.admin("", "resent company_id since", "webhook", "recover", "--company", company, "--since", "150m"); number(got["resent"]) != "2" {
+	if got := s.admin("", "resent company_id since", "webhook", "recover", "--company", company, "--since",
+		"150m"); number(got["resent"]) != "2" {
 		t.Errorf("%v", got) // 100 and 101; 103 was sent again already, 102 is older
 	}
 	if left := s.list("webhook", "deliveries", "--company", company, "--state", "failed"); len(left) != 1 {
@@ -308,11 +332,13 @@ func TestWebhookDeliveries(t *testing.T) {
 	}
 	rotated := s.admin("", "company_id secret previous_until", "webhook", "rotate", "--company", company)
 	until, err := time.Parse(time.RFC3339, rotated["previous_until"].(string))
-	if secret, _ := rotated["secret"].(string); !strings.HasPrefix(secret, "whsec_") || err != nil || time.Until(until) < 23*time.Hour {
+	if secret, _ := rotated["secret"].(string); !strings.HasPrefix(secret, "whsec_") || err != nil ||
+		time.Until(until) < 23*time.Hour {
 		t.Errorf("%v", rotated)
 	}
 	s.refused("less than a day ago", "", "admin", "webhook", "rotate", "--company", company)
-	if ended := s.admin("", "company_id previous_until", "webhook", "rotate", "--company", company, "--end"); ended["previous_until"] != nil {
+	if ended := s.admin("", "company_id previous_until", "webhook", "rotate", "--company", company,
+		"--end"); ended["previous_until"] != nil {
 		t.Errorf("%v", ended)
 	}
 	s.refused("not found", "", "admin", "webhook", "resend", "--id", "99")
@@ -329,7 +355,8 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	s.exec(`insert into links (name, carrier, state) values ('lumitel-1', 'lumitel', 'bound')`)
-	s.exec(`insert into users (email, name, password_hash, company_id, role) values ('b@example.com', 'B', 'x', 1, 'reader')`)
+	s.exec(`insert into users (email, name, password_hash, company_id, role) values ('b@example.com', 'B', 'x', 1,
+		'reader')`)
 	sink := httptest.NewServer(http.NotFoundHandler())
 	defer sink.Close()
 	changes := []struct {
@@ -339,22 +366,35 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	}{
 		{[]string{"company", "set", "--id", company, "--approved=true"}, "company.set", "company 1",
 			`"approved":false`, `"approved":true`},
-		{[]string{"credits", "add", "--company", company, "--amount=-2", "--note", "mistake"}, "credits.add", "company 1", `"credits":7`, `"credits":5`},
-		{[]string{"sender", "create", "--company", company, "--name", "ACME"}, "sender.create", "sender 1", "", `"name":"ACME"`},
-		{[]string{"sender", "set", "--id", "1", "--approved=true"}, "sender.set", "sender 1", `"approved":false`, `"approved":true`},
-		{[]string{"sender", "refuse", "--id", "1", "--reason", "a bank's name"}, "sender.refuse", "sender 1", `"approved":true`, `"reason":"a bank's name"`},
-		{[]string{"user", "role", "--email", "b@example.com", "--role", "owner"}, "user.role", "user 2", `"role":"reader"`, `"role":"owner"`},
-		{[]string{"user", "role", "--email", "b@example.com", "--role", "none"}, "user.remove", "user 2", `"role":"owner"`, `"role":null`},
-		{[]string{"token", "create", "--user", "a@example.com", "--name", "till"}, "token.create", "token 1", "", `"name":"till"`},
+		{[]string{"credits", "add", "--company", company, "--amount=-2", "--note", "mistake"}, "credits.add", "company 1",
+			`"credits":7`, `"credits":5`},
+		{[]string{"sender", "create", "--company", company, "--name", "ACME"}, "sender.create", "sender 1", "",
+			`"name":"ACME"`},
+		{[]string{"sender", "set", "--id", "1", "--approved=true"}, "sender.set", "sender 1", `"approved":false`,
+			`"approved":true`},
+		{[]string{"sender", "refuse", "--id", "1", "--reason", "a bank's name"}, "sender.refuse", "sender 1",
+			`"approved":true`, `"reason":"a bank's name"`},
+		{[]string{"user", "role", "--email", "b@example.com", "--role", "owner"}, "user.role", "user 2", `"role":"reader"`,
+			`"role":"owner"`},
+		{[]string{"user", "role", "--email", "b@example.com", "--role", "none"}, "user.remove", "user 2", `"role":"owner"`,
+			`"role":null`},
+		{[]string{"token", "create", "--user", "a@example.com", "--name", "till"}, "token.create", "token 1", "",
+			`"name":"till"`},
 		{[]string{"token", "revoke", "--id", "1"}, "token.revoke", "token 1", `"revoked":false`, `"revoked":true`},
-		{[]string{"test-number", "set", "--user", "a@example.com", "--number", "61000001", "--verified"}, "test_number.set", "user 1", "", `"verified":true`},
-		{[]string{"test-number", "set", "--user", "a@example.com", "--number", "61000002"}, "test_number.set", "user 1", `"verified":true`, `"verified":false`},
-		{[]string{"webhook", "set", "--company", company, "--url", sink.URL + "/hook?key=hidden"}, "webhook.set", "webhook of company 1", "", `"active":true`},
-		{[]string{"webhook", "set", "--company", company, "--active=false"}, "webhook.set", "webhook of company 1", `"active":true`, `"active":false`},
+		{[]string{"test-number", "set", "--user", "a@example.com", "--number", "61000001", "--verified"}, "test_number.set",
+			"user 1", "", `"verified":true`},
+		{[]string{"test-number", "set", "--user", "a@example.com", "--number", "61000002"}, "test_number.set", "user 1",
+			`"verified":true`, `"verified":false`},
+		{[]string{"webhook", "set", "--company", company, "--url", sink.URL + "/hook?key=hidden"}, "webhook.set",
+			"webhook of company 1", "", `"active":true`},
+		{[]string{"webhook", "set", "--company", company, "--active=false"}, "webhook.set", "webhook of company 1",
+			`"active":true`, `"active":false`},
 		{[]string{"webhook", "rotate", "--company", company}, "webhook.rotate", "webhook of company 1", "", "previous_until"},
-		{[]string{"webhook", "rotate", "--company", company, "--end"}, "webhook.rotation_end", "webhook of company 1", "previous_until", "previous_until"},
+		{[]string{"webhook", "rotate", "--company", company, "--end"}, "webhook.rotation_end", "webhook of company 1",
+			"previous_until", "previous_until"},
 		{[]string{"link", "pause", "--name", "lumitel-1"}, "link.pause", "link lumitel-1", `"paused":false`, `"paused":true`},
-		{[]string{"link", "resume", "--name", "lumitel-1"}, "link.resume", "link lumitel-1", `"paused":true`, `"paused":false`},
+		{[]string{"link", "resume", "--name", "lumitel-1"}, "link.resume", "link lumitel-1", `"paused":true`,
+			`"paused":false`},
 	}
 	before := len(s.list("log"))
 	for _, change := range changes {
@@ -370,29 +410,35 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		act := log[len(changes)-1-i]
 		was, _ := json.Marshal(act["before"])
 		is, _ := json.Marshal(act["after"])
-		if act["act"] != change.act || act["subject"] != change.subject || !strings.Contains(string(was), change.before) || !strings.Contains(string(is), change.after) ||
+		if act["act"] != change.act || act["subject"] != change.subject || !strings.Contains(string(was), change.before) ||
+			!strings.Contains(string(is), change.after) ||
 			!strings.Contains(fmt.Sprint(act["actor"]), "@") {
 			t.Errorf("%v: %v", change.args, act)
 		}
 		if change.before == "" && string(was) != "null" {
 			t.Errorf("%v: before %s", change.args, was)
 		}
-		if text := string(was) + string(is); strings.Contains(text, "hidden") || strings.Contains(text, "61000001") || strings.Contains(text, "whsec_") {
+		if text := string(was) + string(is); strings.Contains(text, "hidden") || strings.Contains(text, "61000001") ||
+			strings.Contains(text, "whsec_") {
 			t.Errorf("%v: the act has %s", change.args, text)
 		}
 	}
 	for _, args := range [][]string{ // they change nothing
-		{"company", "set", "--id", company, "--approved=true"}, {"sender", "refuse", "--id", "1", "--reason", "a bank's name"}, {"token", "revoke", "--id", "1"},
+		{"company", "set", "--id", company, "--approved=true"},
+		{"sender", "refuse", "--id", "1", "--reason", "a bank's name"}, {"token", "revoke", "--id", "1"},
 		{"webhook", "set", "--company", company, "--active=false"}, {"webhook", "rotate", "--company", company, "--end"},
-		{"webhook", "recover", "--company", company, "--since", "24h"}, {"link", "resume", "--name", "lumitel-1"}, {"user", "enable", "--email", "a@example.com"},
+		{"webhook", "recover", "--company", company, "--since", "24h"}, {"link", "resume", "--name", "lumitel-1"},
+		{"user", "enable", "--email", "a@example.com"},
 	} {
 		if code, _, stderr := s.run("", append([]string{"admin"}, args...)...); code != exitOK {
 			t.Fatalf("%v: %s", args, stderr)
 		}
 	}
 	for _, args := range [][]string{
-		{"company", "set", "--id", "99", "--approved=true"}, {"credits", "add", "--company", company, "--amount=-100", "--note", "x"},
-		{"token", "revoke", "--id", "99"}, {"sender", "create", "--company", company, "--name", "ACME"}, {"link", "pause", "--name", "nowhere"},
+		{"company", "set", "--id", "99", "--approved=true"}, {"credits", "add", "--company", company, "--amount=-100",
+			"--note", "x"},
+		{"token", "revoke", "--id", "99"}, {"sender", "create", "--company", company, "--name", "ACME"},
+		{"link", "pause", "--name", "nowhere"},
 		{"webhook", "set", "--company", company, "--url", "nonsense"},
 		{"user", "role", "--email", "a@example.com", "--role", "reader"}, // the last owner
 		{"user", "role", "--email", "b@example.com", "--role", "owner"},  // without a company

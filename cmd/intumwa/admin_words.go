@@ -28,7 +28,8 @@ func (c *adminCarrierWordsCmd) do(ctx context.Context, o *operator) (any, error)
 		if c.Carrier != "" && w.Carrier != c.Carrier || known.Knows(w.State) || w.State == "" {
 			continue
 		}
-		list = append(list, object{{"carrier", w.Carrier}, {"state", w.State}, {"receipts", w.Count}, {"latest", w.Latest}, {"set", receiptStateLine(w.State)}})
+		list = append(list, object{{"carrier", w.Carrier}, {"state", w.State}, {"receipts", w.Count}, {"latest", w.Latest},
+			{"set", receiptStateLine(w.State)}})
 	}
 	return list, nil
 }

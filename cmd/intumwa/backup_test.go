@@ -23,7 +23,8 @@ func TestBackupSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	var data, user string
-	if err := conn.QueryRow(t.Context(), "SELECT current_setting('data_directory'), current_user").Scan(&data, &user); err != nil {
+	if err := conn.QueryRow(t.Context(), "SELECT current_setting('data_directory'), current_user").Scan(
+		&data, &user); err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close(t.Context())
@@ -60,7 +61,8 @@ func TestBackupSteps(t *testing.T) {
 	as := func(name string, args ...string) *exec.Cmd {
 		command := exec.CommandContext(t.Context(), name, args...)
 		command.Dir = dir
-		command.Env = append(os.Environ(), "BACKUPS="+backups, "KEEP=1", "PGDATA="+data, "PGHOST="+dir, "PGUSER="+user, "PGDATABASE=postgres")
+		command.Env = append(os.Environ(), "BACKUPS="+backups, "KEEP=1", "PGDATA="+data, "PGHOST="+dir, "PGUSER="+user,
+			"PGDATABASE=postgres")
 		command.SysProcAttr = &syscall.SysProcAttr{}
 		if os.Geteuid() == 0 {
 			command.SysProcAttr.Credential = &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
@@ -147,7 +149,8 @@ func TestBackupSteps(t *testing.T) {
 	does(false, "nothing to finish", "finish")
 }
 
-// TestRestoreLooksForPatroni: without pgrep nobody knows whether Patroni would start the folder, so restore leaves it alone.
+// TestRestoreLooksForPatroni: without pgrep nobody knows whether Patroni would start the folder, so restore leaves it
+// alone.
 func TestRestoreLooksForPatroni(t *testing.T) {
 	t.Parallel()
 	bash, dir := testenv.Tool(t, "bash"), t.TempDir()
@@ -156,7 +159,8 @@ func TestRestoreLooksForPatroni(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	links := exec.CommandContext(t.Context(), bash, "-ec", `for tool in cat chmod cp date grep head mv touch; do ln -s "$(command -v $tool)" bin/; done`)
+	links := exec.CommandContext(t.Context(), bash, "-ec",
+		`for tool in cat chmod cp date grep head mv touch; do ln -s "$(command -v $tool)" bin/; done`)
 	if links.Dir = dir; links.Run() != nil {
 		t.Fatal("the tools besides pgrep cannot be linked")
 	}
@@ -165,7 +169,8 @@ func TestRestoreLooksForPatroni(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), bash, "../../deployments/backup/intumwa-backup", "restore")
-	command.Env = []string{"PATH=" + filepath.Join(dir, "bin"), "BACKUPS=" + filepath.Join(dir, "backups"), "PGDATA=" + filepath.Join(dir, "data")}
+	command.Env = []string{"PATH=" + filepath.Join(dir, "bin"), "BACKUPS=" + filepath.Join(dir, "backups"),
+		"PGDATA=" + filepath.Join(dir, "data")}
 	output, err := command.CombinedOutput()
 	if _, gone := os.Stat(managed); err == nil || gone != nil || !strings.Contains(string(output), "pgrep is missing") {
 		t.Errorf("%v, %v, %s", err, gone, output)

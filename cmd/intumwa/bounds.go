@@ -45,8 +45,10 @@ func newBounds(listener string, proxies []string, log *slog.Logger, metrics prom
 		Help: "Connections dropped by a public listener."}, []string{"reason"})
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_max",
 		Help: "Limit on open connections; 0: none."})
-	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, limit: limit, open: make(map[string]int), refused: dropped.WithLabelValues("address"),
-		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open", Help: "Open connections to a public listener."})}
+	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, limit: limit,
+		open: make(map[string]int), refused: dropped.WithLabelValues("address"),
+		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open",
+			Help: "Open connections to a public listener."})}
 	for _, p := range proxies { // configs checked them
 		if prefix, err := netip.ParsePrefix(p); err == nil {
 			c.exempt = append(c.exempt, prefix.Masked())
@@ -119,7 +121,8 @@ func (c *bounds) enter(key string) bool {
 		c.refused.Inc()
 		if now := time.Now(); now.Sub(c.logged) >= time.Minute {
 			c.logged = now
-			c.log.Warn("connections are refused: one address has too many", "event", "connections_refused", "listener", c.listener, "address", key, "limit", c.perAddress)
+			c.log.Warn("connections are refused: one address has too many", "event", "connections_refused", "listener",
+				c.listener, "address", key, "limit", c.perAddress)
 		}
 		return false
 	}

@@ -34,7 +34,8 @@ func serveBound(t *testing.T, most, perAddress int, proxies []string, handler ht
 	w.limits.most, w.limits.perAddress = most, perAddress
 	ctx, cancel := context.WithCancel(context.Background())
 	life := newLife(ctx)
-	if err := life.listen(ctx, "bound", w.address, w.limits, &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}); err != nil {
+	if err := life.listen(ctx, "bound", w.address, w.limits,
+		&http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cancel(); life.end() })
@@ -98,7 +99,8 @@ func TestOneHostGetsItsShareOfConnections(t *testing.T) {
 			t.Errorf("proxy: %d, %v", status, err)
 		}
 	}
-	if lines := strings.Count(w.log.String(), "event=connections_refused"); lines != 1 || !strings.Contains(w.log.String(), "address=127.0.0.2 ") {
+	if lines := strings.Count(w.log.String(), "event=connections_refused"); lines != 1 ||
+		!strings.Contains(w.log.String(), "address=127.0.0.2 ") {
 		t.Errorf("%d lines: %s", lines, w.log)
 	}
 	for _, conn := range held {

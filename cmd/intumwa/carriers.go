@@ -19,7 +19,8 @@ import (
 
 // Configuration words as constants of their packages. TestConfigurationWords compares them with configs.
 var (
-	refunds = map[string]setup.Refund{"unsubmitted": setup.RefundUnsubmitted, "failed": setup.RefundFailed, "never": setup.RefundNever}
+	refunds = map[string]setup.Refund{"unsubmitted": setup.RefundUnsubmitted, "failed": setup.RefundFailed,
+		"never": setup.RefundNever}
 
 	registrations = map[string]bool{"required": true, "not_needed": false}
 
@@ -27,32 +28,40 @@ var (
 
 	statuses = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
 
-	inboundCodings = map[string]profile.Inbound{"alphabet": profile.InboundAlphabet, "packed": profile.InboundPacked, "utf8": profile.InboundUTF8}
-	idFormats      = map[string]profile.IDFormat{"auto": profile.IDAuto, "same": profile.IDSame,
+	inboundCodings = map[string]profile.Inbound{"alphabet": profile.InboundAlphabet, "packed": profile.InboundPacked,
+		"utf8": profile.InboundUTF8}
+	idFormats = map[string]profile.IDFormat{"auto": profile.IDAuto, "same": profile.IDSame,
 		"hex_to_decimal": profile.IDHexToDecimal, "decimal_to_hex": profile.IDDecimalToHex}
 
-	concats = map[string]profile.Concat{"udh8": profile.ConcatUDH8, "udh16": profile.ConcatUDH16, "sar": profile.ConcatSAR, "payload": profile.ConcatPayload}
+	concats = map[string]profile.Concat{"udh8": profile.ConcatUDH8, "udh16": profile.ConcatUDH16, "sar": profile.ConcatSAR,
+		"payload": profile.ConcatPayload}
 
-	alphabets = map[string]profile.Alphabet{"gsm7": profile.AlphabetGSM7, "latin1": profile.AlphabetLatin1, "ascii": profile.AlphabetASCII}
+	alphabets = map[string]profile.Alphabet{"gsm7": profile.AlphabetGSM7, "latin1": profile.AlphabetLatin1,
+		"ascii": profile.AlphabetASCII}
 
-	validities = map[string]profile.Validity{"relative": profile.ValidityRelative, "absolute": profile.ValidityAbsolute, "none": profile.ValidityNone}
+	validities = map[string]profile.Validity{"relative": profile.ValidityRelative, "absolute": profile.ValidityAbsolute,
+		"none": profile.ValidityNone}
 
-	policies = map[string]setup.Ambiguous{"resend": setup.AmbiguousResend, "hold": setup.AmbiguousHold, "fail": setup.AmbiguousFail}
+	policies = map[string]setup.Ambiguous{"resend": setup.AmbiguousResend, "hold": setup.AmbiguousHold,
+		"fail": setup.AmbiguousFail}
 
-	classes = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary, "permanent": smpp.ClassPermanent,
+	classes = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary,
+		"permanent":  smpp.ClassPermanent,
 		"unroutable": smpp.ClassUnroutable, "configuration": smpp.ClassConfiguration}
 
 	bindModes = map[string]smpp.BindMode{"transceiver": smpp.Transceiver, "transmitter_receiver": smpp.TransmitterReceiver,
 		"transmitter": smpp.Transmitter, "receiver": smpp.Receiver}
 
-	destForms = map[string]profile.DestForm{"international": profile.DestInternational, "plus": profile.DestPlus, "zeros": profile.DestZeros,
+	destForms = map[string]profile.DestForm{"international": profile.DestInternational, "plus": profile.DestPlus,
+		"zeros":    profile.DestZeros,
 		"national": profile.DestNational, "trunk": profile.DestTrunk}
 )
 
 func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) setup.Options {
 	options := setup.Options{Validity: c.Messages.Validity, Refund: refunds[c.Billing.Refund],
 		ReceiptRetention: c.Retention.Receipts, InboundRetention: c.Messages.InboundRetention,
-		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, NumberRetention: c.Retention.Numbers, OTPKey: []byte(c.Accounts.OTPKey), Log: log, Metrics: metrics}
+		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, NumberRetention: c.Retention.Numbers,
+		OTPKey: []byte(c.Accounts.OTPKey), Log: log, Metrics: metrics}
 	for i := range c.Carriers {
 		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
 	}
@@ -63,10 +72,13 @@ func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.R
 // lost acknowledgement.
 const inboundRepeats = 2 * time.Minute
 
-func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool), q *queue.Queue, log *slog.Logger, metrics prometheus.Registerer) switchboard.Options {
-	return switchboard.Options{Repeats: inboundRepeats, StopWords: handsetWords(c.Inbound.StopWords), StartWords: handsetWords(c.Inbound.StartWords),
-		StopReply: c.Inbound.StopReply, StartReply: c.Inbound.StartReply, TestSender: c.TestSender, Validity: c.Messages.Validity,
-		Route: route, Push: q.Push, Log: log, Metrics: metrics}
+func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool), q *queue.Queue, log *slog.Logger,
+	metrics prometheus.Registerer) switchboard.Options {
+	return switchboard.Options{Repeats: inboundRepeats, StopWords: handsetWords(c.Inbound.StopWords),
+		StartWords: handsetWords(c.Inbound.StartWords),
+		StopReply:  c.Inbound.StopReply, StartReply: c.Inbound.StartReply, TestSender: c.TestSender,
+		Validity: c.Messages.Validity,
+		Route:    route, Push: q.Push, Log: log, Metrics: metrics}
 }
 
 // handsetWords folds words the way package handsets compares them.
@@ -84,8 +96,11 @@ const secondWithin = time.Minute
 // carrierOf converts a checked configuration.
 func carrierOf(c *configs.Carrier) setup.Carrier {
 	carrier := setup.Carrier{
-		Name: c.Name, Confirm: confirmations[c.Confirm], OnReceiptTimeout: statuses[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
-		Profile: profileOf(c), OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover, SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin, Registration: registrations[c.SenderRegistration],
+		Name: c.Name, Confirm: confirmations[c.Confirm], OnReceiptTimeout: statuses[c.OnReceiptTimeout],
+		ReceiptTimeout: c.ReceiptTimeout,
+		Profile:        profileOf(c), OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover,
+		SecondCarrier: c.SecondCarrier,
+		SecondWithin:  secondWithin, Registration: registrations[c.SenderRegistration],
 	}
 	for i := range c.Links {
 		carrier.Links = append(carrier.Links, setup.Link{Options: linkOf(c, &c.Links[i])})
@@ -99,10 +114,12 @@ func linkOf(c *configs.Carrier, l *configs.Link) smpp.Options {
 	version, _ := configs.InterfaceVersion(l.Version)
 	options := smpp.Options{
 		Name: l.Name, Account: smpp.Account{Addresses: l.AllAddresses(), SystemID: l.SystemID, Password: string(l.Password)},
-		Receiver: smpp.Account{SystemID: l.Receiver.SystemID, Password: string(l.Receiver.Password)}, LocalAddress: l.LocalAddress,
-		TLS: tls, Mode: bindModes[l.Bind], Version: version, SystemType: l.SystemType, AddressRange: l.AddressRange,
+		Receiver:     smpp.Account{SystemID: l.Receiver.SystemID, Password: string(l.Receiver.Password)},
+		LocalAddress: l.LocalAddress,
+		TLS:          tls, Mode: bindModes[l.Bind], Version: version, SystemType: l.SystemType, AddressRange: l.AddressRange,
 		Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout(),
-		ResponseTimeout: l.ResponseTimeout, UnknownHold: c.UnknownHold, DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
+		ResponseTimeout: l.ResponseTimeout, UnknownHold: c.UnknownHold, DrainTimeout: 4 * time.Second,
+		UnbindTimeout: time.Second,
 	}
 	if l.Receiver.Address != "" {
 		options.Receiver.Addresses = []string{l.Receiver.Address}
@@ -118,8 +135,10 @@ func profileOf(c *configs.Carrier) profile.Profile {
 	p := profile.Profile{
 		Source: profile.Sources{Alphanumeric: tonNPI(c.SourceTONNPI.Alphanumeric), Short: tonNPI(c.SourceTONNPI.Short),
 			International: tonNPI(c.SourceTONNPI.International)},
-		Dest: tonNPI(c.DestTONNPI), DestForm: destForms[c.DestForm], ServiceType: c.ServiceType, NoReference: !c.UserReference,
-		DefaultCoding: uint8(c.DataCoding.Default), UCS2Coding: uint8(c.DataCoding.UCS2), Latin1Coding: uint8(c.DataCoding.Latin1), NoLatin1: c.DataCoding.Latin1 == 0,
+		Dest: tonNPI(c.DestTONNPI), DestForm: destForms[c.DestForm], ServiceType: c.ServiceType,
+		NoReference:   !c.UserReference,
+		DefaultCoding: uint8(c.DataCoding.Default), UCS2Coding: uint8(c.DataCoding.UCS2),
+		Latin1Coding: uint8(c.DataCoding.Latin1), NoLatin1: c.DataCoding.Latin1 == 0,
 		SinglePriority: uint8(c.SinglePriority), RegisteredDelivery: &registered,
 		Alphabet: alphabets[c.Alphabet], Concat: concats[c.Concat], Validity: validities[c.ValidityPeriod],
 		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Classes: map[smpp.Status]smpp.Class{},
@@ -129,9 +148,11 @@ func profileOf(c *configs.Carrier) profile.Profile {
 		p.MessageClass = &one
 	}
 	p.UnmarkedReceipts, p.Inbound = c.UnmarkedReceipts, inboundCodings[c.InboundCoding]
-	p.Reading = smpp.Reading{StateDigits: c.ReceiptDigits, HiddenUDH: c.HiddenUDH, Packed: p.Inbound == profile.InboundPacked}
+	p.Reading = smpp.Reading{StateDigits: c.ReceiptDigits, HiddenUDH: c.HiddenUDH,
+		Packed: p.Inbound == profile.InboundPacked}
 	for state, meaning := range c.ReceiptStates {
-		if _, given := c.ReceiptStates[smpp.StateOf(state)]; !given || smpp.StateOf(state) == state { // of two names for one, the abbreviation counts
+		if _, given := c.ReceiptStates[smpp.StateOf(state)]; !given || smpp.StateOf(state) == state {
+			// of two names for one, the abbreviation counts
 			p.States[smpp.StateOf(state)] = statuses[meaning]
 		}
 	}

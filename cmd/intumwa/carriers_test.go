@@ -37,7 +37,8 @@ func TestConfigurationWords(t *testing.T) {
 		{configs.Link{}, "bind", known(bindModes)},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(c.of)) {
-			if f.Tag.Get("yaml") == c.key && !slices.Equal(slices.Sorted(maps.Keys(c.here)), slices.Sorted(slices.Values(strings.Fields(f.Tag.Get("oneof"))))) {
+			if f.Tag.Get("yaml") == c.key && !slices.Equal(slices.Sorted(maps.Keys(c.here)),
+				slices.Sorted(slices.Values(strings.Fields(f.Tag.Get("oneof"))))) {
 				t.Errorf("%s: configs allows %s, here are %v", c.key, f.Tag.Get("oneof"), c.here)
 			}
 		}
@@ -80,19 +81,23 @@ carriers:
 	}
 	got := carrierOf(&c.Carriers[0])
 	one, none := uint8(1), uint8(0)
-	if want := (profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5}, Short: profile.TONNPI{NPI: 1}, International: profile.TONNPI{TON: 1, NPI: 1}},
-		Dest: profile.TONNPI{TON: 1, NPI: 1}, NoReference: true, Validity: profile.ValidityAbsolute, UCS2Coding: 8, Latin1Coding: 3, MessageClass: &one, RegisteredDelivery: &none,
+	if want := (profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5},
+		Short: profile.TONNPI{NPI: 1}, International: profile.TONNPI{TON: 1, NPI: 1}},
+		Dest: profile.TONNPI{TON: 1, NPI: 1}, NoReference: true, Validity: profile.ValidityAbsolute, UCS2Coding: 8,
+		Latin1Coding: 3, MessageClass: &one, RegisteredDelivery: &none,
 		States: got.States, Classes: got.Classes}); !reflect.DeepEqual(got.Profile, want) {
 		t.Errorf("%+v, want %+v", got.Profile, want)
 	}
 	link := got.Links[0].Options
-	if want := (smpp.Account{Addresses: []string{"a:1", "b:2"}, SystemID: "acme", Password: "twelve-bytes"}); !reflect.DeepEqual(link.Account, want) {
+	if want := (smpp.Account{Addresses: []string{"a:1", "b:2"}, SystemID: "acme",
+		Password: "twelve-bytes"}); !reflect.DeepEqual(link.Account, want) {
 		t.Errorf("%+v, want %+v", link.Account, want)
 	}
 	if want := (smpp.Account{Addresses: []string{"c:3"}, Password: "other"}); !reflect.DeepEqual(link.Receiver, want) {
 		t.Errorf("%+v, want %+v", link.Receiver, want)
 	}
-	if link.Mode != smpp.TransmitterReceiver || link.Version != smpp.Version33 || link.AddressRange != "^8080$" || link.AddressTON != 1 || link.AddressNPI != 1 || link.LocalAddress != "192.0.2.7" {
+	if link.Mode != smpp.TransmitterReceiver || link.Version != smpp.Version33 || link.AddressRange != "^8080$" ||
+		link.AddressTON != 1 || link.AddressNPI != 1 || link.LocalAddress != "192.0.2.7" {
 		t.Errorf("%+v", link)
 	}
 }

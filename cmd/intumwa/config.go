@@ -155,7 +155,8 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 }
 
 func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
-	pool, err := postgres.Open(ctx, string(c.Database.URL), postgres.Options{MaxConns: 2, Name: postgres.SessionName("config check")})
+	pool, err := postgres.Open(ctx, string(c.Database.URL),
+		postgres.Options{MaxConns: 2, Name: postgres.SessionName("config check")})
 	if err != nil {
 		return "", err
 	}

@@ -44,21 +44,28 @@ func TestConfigCheckConnect(t *testing.T) {
 		return text
 	}
 	well := config(fmt.Sprintf("url: %q", testenv.Database(t)), fmt.Sprintf("url: %q", redisURL(rdb)),
-		fmt.Sprintf("address: %q", plain), fmt.Sprintf("address: %q, tls: {ca: %q, server_name: localhost}", server.Addr(), cert))
+		fmt.Sprintf("address: %q", plain), fmt.Sprintf("address: %q, tls: {ca: %q, server_name: localhost}", server.Addr(),
+			cert))
 	code, stdout, _ := newShell(t, well).run("", "config", "check", "--connect")
-	for _, want := range []string{"is sound\n", "\ndatabase: PostgreSQL ", "answers and commits; its schema is this binary's\n", "\nredis: Redis answers", "\nmail.url: " + plain + " takes connections\n",
-		"\ncarriers[0].links[0] (leo-0): " + plain + " takes connections;", "\ncarriers[0].links[1] (leo-1): " + server.Addr().String() + " speaks TLS; its certificate is good until "} {
+	for _, want := range []string{"is sound\n", "\ndatabase: PostgreSQL ",
+		"answers and commits; its schema is this binary's\n", "\nredis: Redis answers", "\nmail.url: " + plain +
+			" takes connections\n",
+		"\ncarriers[0].links[0] (leo-0): " + plain + " takes connections;", "\ncarriers[0].links[1] (leo-1): " +
+			server.Addr().String() + " speaks TLS; its certificate is good until "} {
 		if code != exitOK || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, %q is missing in\n%s", code, want, stdout)
 		}
 	}
 	closed := freeAddress(t)
 	broken := config("url: 'postgres://u:ge%40heim%2F%23@"+closed+"/d'", "url: 'redis://:geheim@"+closed+"'",
-		fmt.Sprintf("address: %q", closed), fmt.Sprintf("address: %q, tls: {server_name: localhost}", server.Addr()), fmt.Sprintf("address: %q, tls: {ca: %q}", server.Addr(), cert),
+		fmt.Sprintf("address: %q", closed), fmt.Sprintf("address: %q, tls: {server_name: localhost}", server.Addr()),
+		fmt.Sprintf("address: %q, tls: {ca: %q}", server.Addr(), cert),
 		fmt.Sprintf("address: %q, tls: true", plain), "address: 'unknown.invalid:2775'")
 	code, stdout, stderr := newShell(t, broken).run("", "config", "check", "--connect")
-	for key, want := range map[string]string{"database": "connection refused", "redis": "connection refused", "(leo-0)": "connection refused",
-		"(leo-1)": "unknown authority", "(leo-2)": "cannot validate certificate", "(leo-3)": "TLS", "(leo-4)": "unknown.invalid"} {
+	for key, want := range map[string]string{"database": "connection refused", "redis": "connection refused",
+		"(leo-0)": "connection refused",
+		"(leo-1)": "unknown authority", "(leo-2)": "cannot validate certificate", "(leo-3)": "TLS",
+		"(leo-4)": "unknown.invalid"} {
 		found := false
 		for line := range strings.Lines(stdout) {
 			found = found || strings.Contains(line, key+": NOT reached: ") && strings.Contains(line, want)
@@ -67,10 +74,12 @@ func TestConfigCheckConnect(t *testing.T) {
 			t.Errorf("nothing of %s and %q in\n%s", key, want, stdout)
 		}
 	}
-	if code != exitError || !strings.Contains(stderr, "7 of 8 could not be reached, or are not fit") || strings.Contains(stdout+stderr, "heim") {
+	if code != exitError || !strings.Contains(stderr, "7 of 8 could not be reached, or are not fit") ||
+		strings.Contains(stdout+stderr, "heim") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if _, stdout, _ := newShell(t, well).run("", "config", "check", "--connect", "--roles", "webhooks"); strings.Contains(stdout, "leo") || !strings.Contains(stdout, "\nmail.url: ") {
+	if _, stdout, _ := newShell(t, well).run("", "config", "check", "--connect", "--roles", "webhooks"); strings.Contains(
+		stdout, "leo") || !strings.Contains(stdout, "\nmail.url: ") {
 		t.Errorf("a process with webhooks alone speaks to the mail server and to no carrier:\n%s", stdout)
 	}
 }
@@ -85,7 +94,9 @@ func TestUnreachableHosts(t *testing.T) {
 	defer silent.Close()
 	closed := freeAddress(t)
 	for _, hosts := range [][]string{{closed}, {"unknown.invalid:5432", silent.Addr().String(), closed}} {
-		s := newShell(t, fmt.Sprintf("database: {url: 'postgres://u:canary@%s/d?sslmode=disable&connect_timeout=1'}\nredis: {url: 'redis://%s/0'}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
+		s := newShell(t, fmt.Sprintf("database: {url: 'postgres://u:canary@%s/d?sslmode=disable&connect_timeout=1'}\nredis: "+
+			"{url: 'redis://%s/0'}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', "+
+			"system_id: s, password: p}]}]\n",
 			strings.Join(hosts, ","), closed))
 		for _, args := range [][]string{{"admin", "links"}, {"migrate"}, {"config", "check", "--connect", "--roles", "api"}} {
 			code, stdout, stderr := s.run("", args...)
@@ -99,7 +110,8 @@ func TestUnreachableHosts(t *testing.T) {
 			for _, host := range hosts {
 				found := 0
 				for line := range strings.Lines(printed) {
-					if strings.Contains(line, strings.TrimSuffix(host, ":5432")) && !strings.HasPrefix(line, "redis:") && strings.HasPrefix(line, key) {
+					if strings.Contains(line, strings.TrimSuffix(host, ":5432")) && !strings.HasPrefix(line, "redis:") &&
+						strings.HasPrefix(line, key) {
 						found++
 					}
 				}

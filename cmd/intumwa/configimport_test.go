@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestConfigImport: intumwa config check accepts a proposal once database and redis are added and its variables are set,
-// and no password is printed.
+// TestConfigImport: intumwa config check accepts a proposal once database and redis are added and its variables are
+// set, and no password is printed.
 func TestConfigImport(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -40,8 +40,11 @@ func TestConfigImport(t *testing.T) {
 		for _, variable := range regexp.MustCompile(`[A-Z0-9_]+_PASSWORD`).FindAllString(stderr, -1) {
 			t.Setenv(variable, "secret")
 		}
-		proposal = strings.ReplaceAll(proposal, `tls: {cert: "/etc/kannel/client.pem", key: "/etc/kannel/client.pem"}`, "tls: true") // not on this machine
-		rest := "database: {url: 'postgres://u:p@127.0.0.1/d'}\nredis: {url: 'redis://127.0.0.1'}\naccounts: {otp_key: 0123456789abcdef0123456789abcdef}\n"
+		// not on this machine
+		proposal = strings.ReplaceAll(proposal, `tls: {cert: "/etc/kannel/client.pem", key: "/etc/kannel/client.pem"}`,
+			"tls: true")
+		rest := "database: {url: 'postgres://u:p@127.0.0.1/d'}\nredis: {url: 'redis://127.0.0.1'}\naccounts: {otp_key: " +
+			"0123456789abcdef0123456789abcdef}\n"
 		if err := os.WriteFile(s.config, []byte(proposal+rest), 0o600); err != nil {
 			t.Fatal(err)
 		}

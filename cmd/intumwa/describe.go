@@ -25,7 +25,8 @@ func (c describeCmd) Run(p *program, app *kong.Kong) error {
 }
 
 // eachCommand calls do for every command that help shows, with the words that lead to it and its flags.
-func eachCommand(node *kong.Node, words []string, inherited []*kong.Flag, do func(node *kong.Node, words []string, flags []*kong.Flag)) {
+func eachCommand(node *kong.Node, words []string, inherited []*kong.Flag,
+	do func(node *kong.Node, words []string, flags []*kong.Flag)) {
 	flags := slices.Concat(inherited, node.Flags)
 	do(node, words, flags)
 	for _, child := range node.Children {
@@ -77,8 +78,10 @@ func manualPage(app *kong.Application) string {
 		say(".SS \"intumwa %s\"\n%s", roff(strings.ReplaceAll(title, `"`, "")), roff(node.Help))
 		flagged(node.Flags)
 	})
-	say(".SH EXIT STATUS\n0: done. 1: the command failed; standard error has the reason. 2: the command line is not valid.")
-	say(".SH FILES\n.TP\n\\fI/etc/intumwa/intumwa.yaml\\fR\nThe configuration. \\fBintumwa config sample\\fR prints every key.")
+	say(
+		".SH EXIT STATUS\n0: done. 1: the command failed; standard error has the reason. 2: the command line is not valid.")
+	say(".SH FILES\n.TP\n\\fI/etc/intumwa/intumwa.yaml\\fR\nThe configuration. \\fBintumwa config sample\\fR " +
+		"prints every key.")
 	say(".TP\n\\fI/usr/share/doc/intumwa\\fR\nThe manual of a packaged installation; begin with README.md.")
 	return b.String()
 }

@@ -23,10 +23,12 @@ func (c *carrierSimCmd) Run(p *program) error {
 	if path == "" {
 		var err error
 		if path, err = exec.LookPath(name); err != nil {
-			return fmt.Errorf("the carrier simulator is in %s, which is neither beside this program nor in PATH: make build, or go build ./cmd/%s, makes it", name, name)
+			return fmt.Errorf("the carrier simulator is in %s, which is neither beside this program nor in PATH: make build, "+
+				"or go build ./cmd/%s, makes it", name, name)
 		}
 	}
-	if err := syscall.Exec(path, append([]string{name, "carrier-sim"}, c.Arguments...), p.env); err != nil { //nolint:gosec // the operator's own arguments
+	if err := syscall.Exec(path, append([]string{name, "carrier-sim"}, c.Arguments...),
+		p.env); err != nil { //nolint:gosec // the operator's own arguments
 		return fmt.Errorf("running %s: %w", path, err)
 	}
 	return nil

@@ -25,8 +25,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// TestEarlierEventsAreTheWebhooks: events made of messages that were final before a company's first request have the ids
-// and, byte for byte, the bodies of their webhooks; so have those that are recorded.
+// TestEarlierEventsAreTheWebhooks: events made of messages that were final before a company's first request have the
+// ids and, byte for byte, the bodies of their webhooks; so have those that are recorded.
 func TestEarlierEventsAreTheWebhooks(t *testing.T) {
 	t.Parallel()
 	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
@@ -49,8 +49,10 @@ func TestEarlierEventsAreTheWebhooks(t *testing.T) {
 	life := newLife(t.Context())
 	life.run("webhooks", hooks.Run)
 	t.Cleanup(life.end)
-	if _, err := pool.Exec(t.Context(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, client_reference, cost_center)
-		SELECT gen_random_uuid(), 1, 1, '+2577912340' || n, 'ACME', 'x', 0, 1, n = 2, 'leo', CASE n WHEN 1 THEN '"é" <' WHEN 4 THEN 'r' END, CASE WHEN n > 2 THEN 'Kirundo' END FROM generate_series(1, 4) n`); err != nil {
+	if _, err := pool.Exec(t.Context(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body,
+		encoding, segments, test, carrier, client_reference, cost_center)
+		SELECT gen_random_uuid(), 1, 1, '+2577912340' || n, 'ACME', 'x', 0, 1, n = 2, 'leo', CASE n WHEN 1 THEN '"é" <' WHEN 4
+			THEN 'r' END, CASE WHEN n > 2 THEN 'Kirundo' END FROM generate_series(1, 4) n`); err != nil {
 		t.Fatal(err)
 	}
 	for id := range int64(4) {
@@ -69,7 +71,8 @@ func TestEarlierEventsAreTheWebhooks(t *testing.T) {
 				return fmt.Errorf("%d settled: %w", len(settled), err)
 			}
 			m := settled[0] // as the dispatcher does
-			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, CostCenter: m.CostCenter}
+			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number),
+				At: m.At, Reference: m.Reference, CostCenter: m.CostCenter}
 			if m.Status == sms.Sent {
 				e.Name = webhooks.Sent
 			}
@@ -94,9 +97,9 @@ func TestEarlierEventsAreTheWebhooks(t *testing.T) {
 	}
 }
 
-// TestEventsOverTwoProcesses: a consumer asks one of two processes after the other, and starts again from where it was. It
-// gets an event whose transaction commits after a later one, is woken by another process's commit, and gets its answer
-// when its process ends.
+// TestEventsOverTwoProcesses: a consumer asks one of two processes after the other, and starts again from where it was.
+// It gets an event whose transaction commits after a later one, is woken by another process's commit, and gets its
+// answer when its process ends.
 func TestEventsOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	rdb, prefix := testenv.Redis(t)
@@ -166,7 +169,8 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:
 			_, err = tx.Exec(t.Context(), `SELECT pg_current_xact_id()`)
 		}
 		if err == nil {
-			err = hooks.Enqueue(t.Context(), tx, []webhooks.Event{{CompanyID: number, MessageID: message, Name: webhooks.Sent, PhoneNumber: "+25779123400", At: time.Now()}})
+			err = hooks.Enqueue(t.Context(), tx, []webhooks.Event{
+				{CompanyID: number, MessageID: message, Name: webhooks.Sent, PhoneNumber: "+25779123400", At: time.Now()}})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -51,16 +51,20 @@ func TestInterface(t *testing.T) {
 		{"company set --id 1 --smart-encoding=true", "company_id approved verified"},
 		{"credits add --company 1 --amount 5 --note paid", "company_id credits"},
 		{"credits add --company 1 --amount 5 --correction --note mistake", "company_id credits"},
-		{"price set --company 1 --from " + postgres.Now().AddDate(0, 0, 2).Format(time.DateOnly) + " --bif 12.5", "company_id valid_from bif"},
+		{"price set --company 1 --from " + postgres.Now().AddDate(0, 0, 2).Format(time.DateOnly) + " --bif 12.5",
+			"company_id valid_from bif"},
 		{"price list", "company_id valid_from bif"},
 		{"tariff set --carrier leo --from 2026-02-01 --bif 7", "carrier valid_from bif"},
 		{"tariff list", "carrier valid_from bif"},
-		{"report money --from 2026-01-01 --to 2026-01-31 --company 1", "company_id company from to currency provisional opening purchases purchases_amount usage usage_amount refunds refunds_amount corrections corrections_amount net_usage net_usage_amount closing usage_lines not_counted"},
+		{"report money --from 2026-01-01 --to 2026-01-31 --company 1", "company_id company from to currency provisional " +
+			"opening purchases purchases_amount usage usage_amount refunds refunds_amount corrections corrections_amount " +
+			"net_usage net_usage_amount closing usage_lines not_counted"},
 		{"report money --from 2026-01 --to 2026-02", "company_id opening closing"},
 		{"report invoice --from 2026-01 --to 2026-01", ""},
 		{"sender create --company 1 --name ISOKO --country BI", "sender_id name approved"},
 		{"sender set --id 1 --approved=true", "sender_id approved"},
-		{"sender carrier set --id 1 --carrier leo --state sent --sent-on 2026-03-01", "sender_id name carrier state reason sent_on"},
+		{"sender carrier set --id 1 --carrier leo --state sent --sent-on 2026-03-01",
+			"sender_id name carrier state reason sent_on"},
 		{"sender carrier list --waiting", "id sender_id name carrier state reason sent_on"},
 		{"webhook set --company 1 --url http://127.0.0.1:1/", "company_id url secret active"},
 		{"webhook set --company 1 --active=true", "company_id url active"},
@@ -70,8 +74,10 @@ func TestInterface(t *testing.T) {
 		{"webhook deliveries --company 1", "id message_id event state attempts"},
 		{"test-number set --user a@example.com --number 79000001 --verified", "user_id phone_number verified"},
 		{"smpp create --company 1 --name A --networks 192.0.2.0/24", "system_id password"},
-		{"smpp list", "id system_id company_id company name networks sessions window tps binds waiting last_used_at revoked_at"},
-		{"smpp sessions", "id key_id system_id company_id company peer mode process since in_flight unanswered submitted refused"},
+		{"smpp list", "id system_id company_id company name networks sessions window tps binds waiting " +
+			"last_used_at revoked_at"},
+		{"smpp sessions", "id key_id system_id company_id company peer mode process since in_flight unanswered " +
+			"submitted refused"},
 		{"smpp set --id 2 --tps 100", "id system_id networks sessions window tps"},
 		{"smpp unbind --id 2", "id unbound"},
 		{"smpp revoke --id 2", "id revoked"},
@@ -80,17 +86,20 @@ func TestInterface(t *testing.T) {
 		{"link resume --name leo-1", "link state"},
 		{"company cancel --id 1", "cancelled credits_returned"},
 		{"number erase --number 79000001", "events"},
-		{"report quality --from 2026-03-01 --to 2026-03-31", "day carrier accepted waiting at_carrier sent failed expired success_percent segments credits to_carrier_p50 to_receipt_p99 reasons"},
+		{"report quality --from 2026-03-01 --to 2026-03-31", "day carrier accepted waiting at_carrier sent failed expired " +
+			"success_percent segments credits to_carrier_p50 to_receipt_p99 reasons"},
 		{"audit", "companies balance_mismatches stuck_pending orphan_queue_entries"},
 	} {
 		if strings.HasPrefix(row.command, "webhook resend") {
 			s.exec(`insert into webhook_undelivered (company_id, id, at, phone_number) values (1, 8, now(), '')`)
 		}
 		if row.command == "smpp sessions" {
-			s.exec(`insert into smpp_binds (account, process, peer, mode, seen_at) values (2, 'p0', '192.0.2.1:4000', 'receiver', now() + '1 h')`)
+			s.exec(`insert into smpp_binds (account, process, peer, mode, seen_at) values (2, 'p0', '192.0.2.1:4000', 'receiver',
+				now() + '1 h')`)
 		}
 		if strings.HasPrefix(row.command, "report quality") {
-			s.exec(`insert into tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason, messages, segments)
+			s.exec(`insert into tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason,
+				messages, segments)
 				values (0, '2026-03-01', -1, 'leo', '', 0, 0, '', 1, '', 1, 1)`)
 		}
 		code, stdout, stderr := s.run("secret", append([]string{"admin", "--json"}, strings.Fields(row.command)...)...)
@@ -99,7 +108,8 @@ func TestInterface(t *testing.T) {
 		if code != exitOK || !slices.Equal(printed, want) {
 			t.Errorf("%s: %d %s%s, keys %v, want %v", row.command, code, stdout, stderr, found, want)
 		}
-		if human := strings.Contains(row.command, "webhook set --company 1 --active"); human && strings.Contains(stdout, "whsec_") {
+		if human := strings.Contains(row.command, "webhook set --company 1 --active"); human &&
+			strings.Contains(stdout, "whsec_") {
 			t.Errorf("%s prints the secret", row.command)
 		}
 	}

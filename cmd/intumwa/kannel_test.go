@@ -41,8 +41,8 @@ func (r *dlrReports) of(prefix string) (list []string) {
 	return list
 }
 
-// TestKannel: a client that only knows Kannel sends through a whole gateway and gets its reports. Its password, which is
-// in every query string, is never in the log, at the most talkative level.
+// TestKannel: a client that only knows Kannel sends through a whole gateway and gets its reports. Its password, which
+// is in every query string, is never in the log, at the most talkative level.
 func TestKannel(t *testing.T) {
 	t.Parallel()
 	carrier, smsc := playCarrier(t, "leo", "")
@@ -62,10 +62,14 @@ webhooks: {allow_private: true}
 carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q, system_id: a, password: p}]}]
 `, freeAddress(t), testenv.Database(t), redisURL(rdb), prefix, smsc)
 	s := newShell(t, config)
-	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
-	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--verified", "--credits", "12")["company_id"])
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A",
+		"--password-stdin")
+	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A",
+		"--approved", "--verified", "--credits", "12")["company_id"])
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "INFO", "--approved")
-	key, secret, _ := strings.Cut(fmt.Sprint(s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name", "t")["token"]), "|")
+	key, secret,
+		_ := strings.Cut(fmt.Sprint(s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name",
+		"t")["token"]), "|")
 	if err := os.WriteFile(s.config, []byte("kannel: {listen: \""+door+"\"}\n"+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -103,22 +107,27 @@ carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q
 		{send("79123400", "/7?%d%k&o=%o", "&account=INV-7"), 202, "0: Accepted for delivery"},
 		{send("79123400", "/8?%d", "&coding=0&udh=%05%00%03%CC%02%01"), 202, "0: Accepted for delivery"},
 		{send("79123400", "/8?%d", "&coding=0&udh=%05%00%03%CC%02%02"), 202, "0: Accepted for delivery"},
-		{login + "&from=INFO&to=79123400&udh=%05%00%03%CC%02%01&text=" + strings.Repeat("x", 154), 400, "The message is too long."},
+		{login + "&from=INFO&to=79123400&udh=%05%00%03%CC%02%01&text=" + strings.Repeat("x", 154), 400,
+			"The message is too long."},
 		{login + "&from=INFO&text=x&to=29123400", 403, "Not routable. Do not try again."},
 		{login + "&from=INFO&text=x&to=22123400", 400, "The phone number must be a valid Burundi (+257) number."},
 		{login + "&from=NONE&text=x&to=79123400", 400, "Sender not found."},
 		{login + "&from=INFO&text=&to=79123400", 400, "The message content is required."},
-		{login + "&from=INFO&to=79123400&text=" + strings.Repeat("x", 600), 400, "Insufficient SMS credits. This message requires 4 credits."},
-		{"username=" + key + "&password=" + strings.Repeat("x", 40) + "&from=INFO&text=x&to=79123400", 403, "Authorization failed for sendsms"},
+		{login + "&from=INFO&to=79123400&text=" + strings.Repeat("x", 600), 400,
+			"Insufficient SMS credits. This message requires 4 credits."},
+		{"username=" + key + "&password=" + strings.Repeat("x", 40) + "&from=INFO&text=x&to=79123400", 403,
+			"Authorization failed for sendsms"},
 		{"from=INFO&text=x", 403, "Authorization failed for sendsms"},
 	} {
 		if status, body := get(each.query); status != each.status || body != each.body {
-			t.Errorf("%s: %d %q, want %d %q", strings.ReplaceAll(each.query, secret, "SECRET"), status, body, each.status, each.body)
+			t.Errorf("%s: %d %q, want %d %q", strings.ReplaceAll(each.query, secret, "SECRET"), status, body, each.status,
+				each.body)
 		}
 	}
 	for prefix, want := range map[string][]string{
-		"/1?": {"1", "8"}, "/2?": {"2", "8"}, "/3?": {"16"}, "/4/%2B25779123403?": {"1", "8"}, "/4/%2B25761234500?": {"1", "8"},
-		"/7?": {"1&o=INV-7", "8&o=INV-7"}, "/8?": {"1", "1", "8", "8"},
+		"/1?": {"1", "8"}, "/2?": {"2", "8"}, "/3?": {"16"}, "/4/%2B25779123403?": {"1", "8"},
+		"/4/%2B25761234500?": {"1", "8"},
+		"/7?":                {"1&o=INV-7", "8&o=INV-7"}, "/8?": {"1", "1", "8", "8"},
 	} {
 		eventually(t, "the reports "+prefix, func() bool { return slices.Equal(heard.of(prefix), want) })
 	}
@@ -136,10 +145,12 @@ carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q
 	s.holds(`SELECT count(*) FROM webhook_callbacks`, 1)  // of the scheduled one
 	s.holds(`SELECT 12 - credits::int FROM balances`, 10) // one for each that was accepted
 	var id int64
-	if err := s.pool().QueryRow(t.Context(), `SELECT id FROM messages WHERE phone_number = '+25779123401'`).Scan(&id); err != nil {
+	if err := s.pool().QueryRow(t.Context(), `SELECT id FROM messages WHERE phone_number = '+25779123401'`).Scan(
+		&id); err != nil {
 		t.Fatal(err)
 	}
-	if _, shown, _ := s.run("", "admin", "message", "show", "--id", fmt.Sprint(id), "--json"); !strings.Contains(shown, `"event":"dlr.final","state":"delivered"`) {
+	if _, shown, _ := s.run("", "admin", "message", "show", "--id", fmt.Sprint(id), "--json"); !strings.Contains(
+		shown, `"event":"dlr.final","state":"delivered"`) {
 		t.Errorf("message show has %s", shown)
 	}
 	if carrier.Stats().Sessions != 1 {

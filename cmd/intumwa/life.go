@@ -53,7 +53,8 @@ func (l *life) abandonLate(log *slog.Logger) (stop func()) {
 		}
 		select {
 		case <-time.After(endWithin):
-			log.Error("shutdown timed out; work in flight is freed as after a crash", "event", "shutdown_timed_out", "still_running", strings.Join(l.still(), ","))
+			log.Error("shutdown timed out; work in flight is freed as after a crash", "event", "shutdown_timed_out",
+				"still_running", strings.Join(l.still(), ","))
 			os.Exit(1)
 		case <-over:
 		}

@@ -26,7 +26,8 @@ const (
 
 // subjectKeys are the attributes that, with level and text, identify a failure. Other
 // attributes may vary.
-var subjectKeys = []string{"carrier", "link", "lane", "company_id", "user_id", "host", "listener", "kind", "reason", "fault", "warning", "key", "result", "command", "task", "path", "page", "name"}
+var subjectKeys = []string{"carrier", "link", "lane", "company_id", "user_id", "host", "listener", "kind", "reason",
+	"fault", "warning", "key", "result", "command", "task", "path", "page", "name"}
 
 // messageKeys are attributes of lines about one message, or with a count of their own. Such
 // lines are always written.
@@ -191,6 +192,7 @@ func init() { redis.SetLogger(&redisLog) } // once, before first use
 // Printf implements go-redis's logging interface.
 func (r *redisLines) Printf(ctx context.Context, format string, v ...any) {
 	if log := r.to.Load(); log != nil {
-		log.WarnContext(ctx, "redis: connection error", "event", "redis_connection_failed", "error", fmt.Sprintf(format, v...))
+		log.WarnContext(ctx, "redis: connection error", "event", "redis_connection_failed", "error",
+			fmt.Sprintf(format, v...))
 	}
 }

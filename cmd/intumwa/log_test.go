@@ -105,7 +105,8 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 	if n := strings.Count(one.String(), "\n"); n != 3 {
 		t.Errorf("an object of three keys has %d lines:\n%s", n, one.String())
 	}
-	if !strings.Contains(table.String(), `\x1b[2J`) || !strings.Contains(table.String(), `\u009b31m\n99\t2026`) || !strings.Contains(table.String(), `\u202emoc`) {
+	if !strings.Contains(table.String(), `\x1b[2J`) || !strings.Contains(table.String(), `\u009b31m\n99\t2026`) ||
+		!strings.Contains(table.String(), `\u202emoc`) {
 		t.Errorf("it is not shown as such:\n%s", table.String())
 	}
 	if !strings.Contains(table.String(), "Muraho, ça va? \u4f60\u597d") {
@@ -118,15 +119,17 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back []row
-	if err := json.Unmarshal(lined.Bytes(), &back); err != nil || back[0].Text != hostile || back[1].Text != rows[1].Text || strings.Count(lined.String(), "\n") != 1 {
+	if err := json.Unmarshal(lined.Bytes(), &back); err != nil || back[0].Text != hostile ||
+		back[1].Text != rows[1].Text || strings.Count(lined.String(), "\n") != 1 {
 		t.Errorf("JSON: %+v, %v", back, err)
 	}
 	var indented bytes.Buffer
 	if err := printHuman(&indented, []any{deep{object{{"sender", hostile}}}}); err != nil { // as report invoice does
 		t.Fatal(err)
 	}
-	for what, text := range map[string]string{"table": table.String(), "object": one.String(), "JSON": lined.String(), "message": indented.String(),
-		"error": lines(fmt.Errorf("%s", hostile))} {
+	for what, text := range map[string]string{"table": table.String(), "object": one.String(), "JSON": lined.String(),
+		"message": indented.String(),
+		"error":   lines(fmt.Errorf("%s", hostile))} {
 		obeyedIn(t, what, text)
 	}
 	for _, format := range []string{"json", "text"} {

@@ -140,7 +140,8 @@ func (s *shell) pool() *pgxpool.Pool {
 	s.t.Helper()
 	if s.open == nil {
 		var err error
-		if s.open, err = postgres.Open(s.t.Context(), databaseOf(s.t, s), postgres.Options{MaxConns: 4, BatchUpdates: true}); err != nil {
+		if s.open, err = postgres.Open(s.t.Context(), databaseOf(s.t, s),
+			postgres.Options{MaxConns: 4, BatchUpdates: true}); err != nil {
 			s.t.Fatal(err)
 		}
 		s.t.Cleanup(s.open.Close)
@@ -192,11 +193,13 @@ func TestUsage(t *testing.T) {
 		{[]string{"version"}, exitOK, "intumwa " + version, ""},
 		{[]string{"config", "sample"}, exitOK, "test_sender: INTUMWATEST", ""},
 		{[]string{"carrier-sim", "--fates"}, exitError, "", "the carrier simulator is in intumwa-dev"},
-		{[]string{"config", "check", "--config", "/nowhere.yaml"}, exitError, "", "there is no configuration file /nowhere.yaml"},
+		{[]string{"config", "check", "--config", "/nowhere.yaml"}, exitError, "",
+			"there is no configuration file /nowhere.yaml"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(context.Background(), try.args, strings.NewReader(""), &stdout, &stderr)
-		if code != try.code || !strings.Contains(stdout.String(), try.stdout) || !strings.Contains(stderr.String(), try.stderr) ||
+		if code != try.code || !strings.Contains(stdout.String(), try.stdout) ||
+			!strings.Contains(stderr.String(), try.stderr) ||
 			try.code != exitOK && stdout.Len() > 0 || try.code == exitOK && stderr.Len() > 0 {
 			t.Errorf("%v: exit code %d\nstdout %q\nstderr %q", try.args, code, &stdout, &stderr)
 		}
@@ -204,13 +207,15 @@ func TestUsage(t *testing.T) {
 }
 
 func TestConfigCheck(t *testing.T) {
-	if code, stdout, stderr := newShell(t, configs.Sample()).run("", "config", "check"); code != exitOK || !strings.Contains(stdout, "is sound") ||
+	if code, stdout, stderr := newShell(t, configs.Sample()).run("", "config", "check"); code != exitOK ||
+		!strings.Contains(stdout, "is sound") ||
 		strings.Count(stderr, "\n") != 2 || !strings.HasPrefix(stderr, "intumwa: warning: accounts.otp_key (line ") ||
 		!strings.Contains(stderr, "\nintumwa: warning: encryption_key (line ") {
 		t.Errorf("the sample: %d %q %q", code, stdout, stderr)
 	}
 	// Unknown keys and invalid values are reported together.
-	code, stdout, stderr := newShell(t, "api: {listn: x, listen: y}\ncarriers: [{name: a, links: []}]\n").run("", "config", "check")
+	code, stdout, stderr := newShell(t, "api: {listn: x, listen: y}\ncarriers: [{name: a, links: []}]\n").run(
+		"", "config", "check")
 	if code != exitError || stdout != "" {
 		t.Errorf("exit code %d, stdout %q", code, stdout)
 	}
@@ -228,7 +233,8 @@ func TestConfigCheck(t *testing.T) {
 	newShell(t, "a: [").refused("line 1", "", "config", "check")
 
 	t.Setenv("INTUMWA_API_LISTN", "x")
-	if code, _, stderr := newShell(t, configs.Sample()).run("", "config", "check"); code != exitOK || !strings.Contains(stderr, "warning: INTUMWA_API_LISTN") {
+	if code, _, stderr := newShell(t, configs.Sample()).run("", "config", "check"); code != exitOK ||
+		!strings.Contains(stderr, "warning: INTUMWA_API_LISTN") {
 		t.Errorf("a misspelt variable: %d %q", code, stderr)
 	}
 }
@@ -243,7 +249,8 @@ func TestStaticTags(t *testing.T) {
 	for tag := range 1 << 16 {
 		c := configs.Carrier{Name: "leo", TLVs: map[string]string{fmt.Sprint(tag): "abc"}, UserReference: true}
 		_, checked := c.StaticTLVs()
-		served := d.Check([]setup.Carrier{{Name: "leo", Profile: profile.Profile{TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}}})
+		served := d.Check(
+			[]setup.Carrier{{Name: "leo", Profile: profile.Profile{TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}}})
 		if (checked == nil) != (served == nil) {
 			t.Errorf("%#04x: config check: %v, serve: %v", tag, checked, served)
 		}
@@ -277,7 +284,8 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("after migrate: %d %q", code, stderr)
 	}
 	newShell(t, "redis: {prefix: x}").refused("database.url: is required", "", "migrate")
-	newShell(t, "database: {url: 'postgres://u:canary@127.0.0.1:1/d'}").refused("opening the database", "", "admin", "links")
+	newShell(t, "database: {url: 'postgres://u:canary@127.0.0.1:1/d'}").refused("opening the database", "", "admin",
+		"links")
 }
 
 // The file's path and its keys can come from the environment.
@@ -286,7 +294,8 @@ func TestConfigFromTheEnvironment(t *testing.T) {
 	t.Setenv("INTUMWA_CONFIG", s.config)
 	t.Setenv("INTUMWA_DATABASE_URL", testenv.Database(t))
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"admin", "links", "--json"}, strings.NewReader(""), &stdout, &stderr); code != exitOK {
+	if code := run(t.Context(), []string{"admin", "links", "--json"}, strings.NewReader(""), &stdout,
+		&stderr); code != exitOK {
 		t.Errorf("%s", fmt.Sprint(code, stdout.String(), stderr.String()))
 	}
 }

@@ -9,21 +9,28 @@ import (
 	"testing"
 )
 
-// packaged are the programs of the manual's blocks, beside shell words and coreutils, with Debian's package or the place to get them.
+// packaged are the programs of the manual's blocks, beside shell words and coreutils, with Debian's package or the
+// place to get them.
 var packaged = map[string]string{
 	"intumwa": "ours", "intumwa-backup": "ours",
-	"amtool": "prometheus-alertmanager", "promtool": "prometheus", "apt-get": "apt", "awk": "mawk", "cmp": "diffutils", "createdb": "postgresql-client", "curl": "curl",
-	"docker": "docker.io", "grep": "grep", "helm": "helm.sh", "ip": "iproute2", "journalctl": "systemd", "kubectl": "kubernetes.io", "make": "make", "nano": "nano",
-	"openssl": "openssl", "patronictl": "patroni", "perl": "perl", "pg_basebackup": "postgresql-client", "pg_ctlcluster": "postgresql-common", "pg_dump": "postgresql-client",
-	"pg_isready": "postgresql-client", "ping": "iputils-ping", "psql": "postgresql-client", "redis-cli": "redis-tools", "sed": "sed", "ss": "iproute2", "systemctl": "systemd",
+	"amtool": "prometheus-alertmanager", "promtool": "prometheus", "apt-get": "apt", "awk": "mawk", "cmp": "diffutils",
+	"createdb": "postgresql-client", "curl": "curl",
+	"docker": "docker.io", "grep": "grep", "helm": "helm.sh", "ip": "iproute2", "journalctl": "systemd",
+	"kubectl": "kubernetes.io", "make": "make", "nano": "nano",
+	"openssl": "openssl", "patronictl": "patroni", "perl": "perl", "pg_basebackup": "postgresql-client",
+	"pg_ctlcluster": "postgresql-common", "pg_dump": "postgresql-client",
+	"pg_isready": "postgresql-client", "ping": "iputils-ping", "psql": "postgresql-client", "redis-cli": "redis-tools",
+	"sed": "sed", "ss": "iproute2", "systemctl": "systemd",
 	"systemd-run": "systemd", "timedatectl": "systemd", "top": "procps",
 }
 
 // standard are shell words and coreutils.
-var standard = strings.Fields(". [ X cat cd cp date df du echo env export fi for done head install mv rm runuser set sha256sum sh sort tail uniq")
+var standard = strings.Fields(". [ X cat cd cp date df du echo env export fi for done head install mv rm runuser set " +
+	"sha256sum sh sort tail uniq")
 
 // foreignUnits belong to other packages.
-var foreignUnits = strings.Fields("postgresql postgresql@15-main patroni@15-main redis-server prometheus prometheus-alertmanager systemd-timesyncd")
+var foreignUnits = strings.Fields("postgresql postgresql@15-main patroni@15-main redis-server prometheus " +
+	"prometheus-alertmanager systemd-timesyncd")
 
 // proved are blocks that change a machine and that a test runs.
 var proved = []struct{ page, has, test string }{
@@ -55,7 +62,8 @@ var byHand = []struct{ page, has, why string }{
 	{"backup.md", "systemctl start --all 'intumwa*'", "starts them"},
 	{"high-availability.md", "application_name=STANDBY", "on a second machine"},
 	{"high-availability.md", "synchronous_standby_names = 'STANDBY'", "waits for the second machine"},
-	{"high-availability.md", "pg_promote", "on the second machine, when the first is lost; TestPostgresFailsOver promotes a standby"},
+	{"high-availability.md", "pg_promote", "on the second machine, when the first is lost; TestPostgresFailsOver " +
+		"promotes a standby"},
 	{"high-availability.md", "intumwa-backup base", "there"},
 	{"high-availability.md", "application_name=PRIMARY", "on the lost machine"},
 	{"install.md", "sha256sum -c", "downloads packages"},
@@ -65,19 +73,23 @@ var byHand = []struct{ page, has, why string }{
 	{"machines.md", "INTUMWA_OPS_LISTEN", "starts units"},
 	{"machines.md", "docker compose", "builds images"},
 	{"machines.md", "helm install", "needs a cluster; TestChart renders and lints what it would apply"},
-	{"patroni.md", "synchronous_mode=true", "changes a cluster under Patroni; internal/testenv makes one with the same settings"},
+	{"patroni.md", "synchronous_mode=true", "changes a cluster under Patroni; internal/testenv makes one with the " +
+		"same settings"},
 	{"patroni.md", "archive_mode=on", "the same, with the machine's /backup"},
 	{"patroni.md", "systemctl stop patroni@15-main", "on every node; TestPatroniRestored stops them in this order"},
 	{"runbooks/redis-down.md", "acl setuser", "makes a user at the machine's Redis"},
-	{"runbooks/standby-missing.md", "synchronous_standby_names = 'NAME'", "waits for a standby of that name; TestRequireStandby sets both values"},
+	{"runbooks/standby-missing.md", "synchronous_standby_names = 'NAME'",
+		"waits for a standby of that name; TestRequireStandby sets both values"},
 	{"runbooks/unknown-outcome.md", "kubectl -n intumwa scale", "needs a cluster"},
 	{"upgrade.md", "createdb -O intumwa intumwa_new", "makes a database on the machine's PostgreSQL"},
 }
 
 // changes matches a command that changes a machine. Commands of `intumwa admin` are in TestManualNamesCommands.
-var changes = regexp.MustCompile(`(?m)\bsystemctl (?:--\w+ )?(?:start|stop|restart|enable|disable|reload)\b|(?:^|[;&|{(] *|-- (?:env \S+ )?)(?:install|cp|mv|rm|rsync|apt-get (?:install|remove)|nano|` +
-	`createdb|pg_basebackup|pg_ctlcluster|intumwa-backup|intumwa migrate|intumwa admin restored|docker|helm (?:install|upgrade)) |\bsed -i|alter system|pg_promote|pg_drop|update \w+ set|` +
-	`create role|config (?:set|rewrite)|acl setuser|edit-config|patronictl .*(?:restart|remove|switchover|reinit)|kubectl .*(?:create|scale|label|rollout|delete)|> ?/etc`)
+var changes = regexp.MustCompile(
+	`(?m)\bsystemctl (?:--\w+ )?(?:start|stop|restart|enable|disable|reload)\b|(?:^|[;&|{(] *|-- (?:env \S+ )?)(?:install|cp|mv|rm|rsync|apt-get (?:install|remove)|nano|` +
+		`createdb|pg_basebackup|pg_ctlcluster|intumwa-backup|intumwa migrate|intumwa admin restored|docker|helm (?:install|upgrade)) |\bsed -i|alter system|pg_promote|pg_drop|update \w+ set|` +
+		`create role|config (?:set|rewrite)|acl setuser|edit-config|patronictl .*(?:restart|remove|switchover|reinit)|kubectl
+		.*(?:create|scale|label|rollout|delete)|> ?/etc`)
 
 // Pieces of shell that are no words of a command.
 var (
@@ -104,7 +116,8 @@ func simple(text string) (commands [][]string) {
 	text = expanded.ReplaceAllString(quoted.ReplaceAllString(text, "X"), "X")
 	for _, piece := range separators.Split(text, -1) {
 		words := strings.Fields(piece)
-		for len(words) > 0 && (assignment.MatchString(words[0]) || slices.Contains([]string{"if", "then", "else", "do", "while", "!", "command", "exec", "env"}, words[0])) {
+		for len(words) > 0 && (assignment.MatchString(words[0]) ||
+			slices.Contains([]string{"if", "then", "else", "do", "while", "!", "command", "exec", "env"}, words[0])) {
 			words = words[1:]
 		}
 		if len(words) == 0 {
@@ -118,8 +131,8 @@ func simple(text string) (commands [][]string) {
 	return commands
 }
 
-// TestManualBlocks: the programs, units, files and steps of intumwa-backup in the manual's blocks exist. A block that changes a
-// machine is run by a test, or stands in byHand with the reason why not.
+// TestManualBlocks: the programs, units, files and steps of intumwa-backup in the manual's blocks exist. A block that
+// changes a machine is run by a test, or stands in byHand with the reason why not.
 func TestManualBlocks(t *testing.T) {
 	list := blocks(t)
 	known := slices.Clone(standard)
@@ -139,19 +152,22 @@ func TestManualBlocks(t *testing.T) {
 			if used[program] = true; packaged[program] == "" && !slices.Contains(known, program) {
 				t.Errorf("%s:%d: which package has %s?", b.page, b.line, program)
 			}
-			arguments := slices.DeleteFunc(slices.Clone(words[1:]), func(word string) bool { return strings.HasPrefix(word, "-") })
+			arguments := slices.DeleteFunc(slices.Clone(words[1:]),
+				func(word string) bool { return strings.HasPrefix(word, "-") })
 			switch {
 			case program == "systemctl" && len(arguments) > 1:
 				for _, unit := range arguments[1:] {
 					checkUnit(t, b, unit)
 				}
-			case program == "intumwa-backup" && (len(arguments) == 0 || !strings.Contains(string(script), "\n"+arguments[0]+") ")):
+			case program == "intumwa-backup" && (len(arguments) == 0 ||
+				!strings.Contains(string(script), "\n"+arguments[0]+") ")):
 				t.Errorf("%s:%d: intumwa-backup has no step %v", b.page, b.line, arguments)
 			}
 		}
 		for _, file := range regexp.MustCompile(`(?:\bdeployments|/usr/share/intumwa)/[\w@./*-]+`).FindAllString(b.text, -1) {
 			path := strings.Replace(file, "/usr/share/intumwa/", "deployments/", 1)
-			if found, _ := filepath.Glob("../../" + path); len(found) == 0 && !strings.HasSuffix(path, "/.env") { // which the block makes
+			if found, _ := filepath.Glob("../../" + path); len(found) == 0 && !strings.HasSuffix(path, "/.env") {
+				// which the block makes
 				t.Errorf("%s:%d: there is no %s", b.page, b.line, file)
 			}
 		}

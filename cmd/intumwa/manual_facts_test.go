@@ -22,7 +22,8 @@ func TestSilentStop(t *testing.T) {
 	}
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
-	sender := number(s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "ACME", "--approved")["sender_id"])
+	sender := number(s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "ACME",
+		"--approved")["sender_id"])
 	letters := func() (n int) {
 		t.Helper()
 		if err := s.pool().QueryRow(t.Context(), `SELECT count(*) FROM letters`).Scan(&n); err != nil {
@@ -46,7 +47,8 @@ func TestSilentStop(t *testing.T) {
 		ran++
 	}
 	var approved bool
-	if err := s.pool().QueryRow(t.Context(), `SELECT approved FROM senders WHERE id = $1::bigint`, sender).Scan(&approved); err != nil || approved || ran < 2 {
+	if err := s.pool().QueryRow(t.Context(), `SELECT approved FROM senders WHERE id = $1::bigint`, sender).Scan(
+		&approved); err != nil || approved || ran < 2 {
 		t.Errorf("approved %v, %v, after %d commands", approved, err, ran)
 	}
 	s.run("", "admin", "company", "set", "--id", company, "--approved=true")
@@ -55,18 +57,21 @@ func TestSilentStop(t *testing.T) {
 	if before == 0 {
 		t.Error("an approval mails nobody: the page may be wrong about its withdrawal too")
 	}
-	if _, after, found := strings.Cut(string(page), "--approved=false                           # at the end: mails the owner"); !found || strings.Contains(after, "company set --id ID --approved=false") {
+	if _, after, found := strings.Cut(string(page), "--approved=false                           # at the end: "+
+		"mails the owner"); !found || strings.Contains(after, "company set --id ID --approved=false") {
 		t.Error("the page does not put the withdrawal last")
 	}
 }
 
-// TestMemoryOnPage: docs/machines.md advises GOMEMLIMIT only where four fifths of the limit are below the gateway's own.
+// TestMemoryOnPage: docs/machines.md advises GOMEMLIMIT only where four fifths of the limit are below the gateway's
+// own.
 func TestMemoryOnPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/machines.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("With a limit below %d MiB, set `GOMEMLIMIT` to four fifths of it. Above that leave it unset: the gateway sets %d MiB itself.", memoryLimit/4*5>>20, memoryLimit>>20)
+	want := fmt.Sprintf("With a limit below %d MiB, set `GOMEMLIMIT` to four fifths of it. Above that leave it unset: "+
+		"the gateway sets %d MiB itself.", memoryLimit/4*5>>20, memoryLimit>>20)
 	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
 		t.Errorf("the page does not say: %s", want)
 	}

@@ -108,7 +108,8 @@ func TestManualNamesCommands(t *testing.T) {
 		}
 	}
 	pages := []string{"../../README.md", "../../CHANGELOG.md", "../../CONTRIBUTING.md"}
-	for _, pattern := range []string{"../../docs/*.md", "../../docs/runbooks/*.md", "../../deployments/prometheus/rules/*.yaml"} {
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/runbooks/*.md",
+		"../../deployments/prometheus/rules/*.yaml"} {
 		found, _ := filepath.Glob(pattern)
 		pages = append(pages, found...)
 	}
@@ -245,11 +246,13 @@ func programs(t *testing.T, s *shell) string {
 }
 
 // notHere are programs of the runbooks with no useful result in tests.
-var notHere = []string{"journalctl", "systemctl", "systemd-run", "timedatectl", "redis-cli", "curl", "ping", "ss", "ip", "openssl", "top", "dmesg"}
+var notHere = []string{"journalctl", "systemctl", "systemd-run", "timedatectl", "redis-cli", "curl", "ping", "ss", "ip",
+	"openssl", "top", "dmesg"}
 
 // refusedCommand matches the errors of a command that cannot work, from the shell, PostgreSQL or
 // intumwa.
-var refusedCommand = regexp.MustCompile(`authentication failed|command not found|syntax error|ERROR: |FATAL: |unexpected argument|unknown flag|No such file`)
+var refusedCommand = regexp.MustCompile(
+	`authentication failed|command not found|syntax error|ERROR: |FATAL: |unexpected argument|unknown flag|No such file`)
 
 // TestRunbookCommands: each runbook's commands run as root after the prologue: psql as the user postgres by peer
 // authentication, and intumwa with its configuration.
@@ -274,9 +277,12 @@ func TestRunbookCommands(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	places := strings.NewReplacer("/var/run/postgresql", server.Host, "PGPORT=5432", fmt.Sprintf("PGPORT=%d", server.Port), "PGDATABASE=intumwa", "PGDATABASE="+server.Database,
-		"-d intumwa", "-d "+server.Database, "/var/lib/postgresql", "/", " /backup", " /", "/root/", dir+"/", "/etc/intumwa/secrets.env", dir+"/none", "--id ID", "--id 1")
-	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGUSER="+server.User, "PGPASSWORD="+server.Password)
+	places := strings.NewReplacer("/var/run/postgresql", server.Host, "PGPORT=5432", fmt.Sprintf("PGPORT=%d", server.Port),
+		"PGDATABASE=intumwa", "PGDATABASE="+server.Database,
+		"-d intumwa", "-d "+server.Database, "/var/lib/postgresql", "/", " /backup", " /", "/root/", dir+"/",
+		"/etc/intumwa/secrets.env", dir+"/none", "--id ID", "--id 1")
+	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config,
+		"PGUSER="+server.User, "PGPASSWORD="+server.Password)
 	prologue, pages := "", map[string]bool{}
 	for _, b := range blocks(t) {
 		switch {
@@ -343,26 +349,32 @@ func TestRestoreByTheManual(t *testing.T) {
 	}
 	insert := func(conn *pgx.Conn) (id int64) {
 		t.Helper()
-		if err := conn.QueryRow(ctx, `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status)
-			VALUES (gen_random_uuid(), 1, 1, '+25771000001', 'S', 'x', 0, 1, true, 'leo', 1) RETURNING id`).Scan(&id); err != nil {
+		if err := conn.QueryRow(ctx, `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding,
+			segments, test, carrier, status)
+			VALUES (gen_random_uuid(), 1, 1, '+25771000001', 'S', 'x', 0, 1, true, 'leo', 1) RETURNING id`).Scan(
+			&id); err != nil {
 			t.Fatal(err)
 		}
 		return id
 	}
 	s := newShell(t, fmt.Sprintf("database: {url: %q}\n", server.URL()))
 	shims := programs(t, s)
-	for folder := shims; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) { // PostgreSQL's user must reach it
+	for folder := shims; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
+		// PostgreSQL's user must reach it
 		_ = os.Chmod(folder, 0o755)
 	}
 	// The service manager's commands for this server.
-	control := fmt.Sprintf("%q -D %q -w -t 60 -l %q -o \"-k %s -h ''\"", filepath.Join(filepath.Dir(postgres), "pg_ctl"), data, filepath.Join(dir, "server.log"), dir)
-	manager := "#!/bin/bash\ncase \"$2\" in postgresql) ;; *) exit 0 ;; esac\n[ \"$1\" = start ] || " + control + " -m fast stop\n[ \"$1\" = stop ] || " + control + " start >/dev/null\n"
+	control := fmt.Sprintf("%q -D %q -w -t 60 -l %q -o \"-k %s -h ''\"", filepath.Join(filepath.Dir(postgres), "pg_ctl"),
+		data, filepath.Join(dir, "server.log"), dir)
+	manager := "#!/bin/bash\ncase \"$2\" in postgresql) ;; *) exit 0 ;; esac\n[ \"$1\" = start ] || " + control +
+		" -m fast stop\n[ \"$1\" = stop ] || " + control + " start >/dev/null\n"
 	if err := os.WriteFile(filepath.Join(shims, "systemctl"), []byte(manager), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close(ctx)
 	server.Stop()
-	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+dir, "PGUSER=postgres", "BACKUPS="+filepath.Join(dir, "backup"))
+	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGHOST="+dir,
+		"PGUSER=postgres", "BACKUPS="+filepath.Join(dir, "backup"))
 	places := strings.NewReplacer("/var/lib/postgresql/15/main", data, "/backup", filepath.Join(dir, "backup"))
 	sh := func(script string) {
 		t.Helper()
@@ -417,7 +429,8 @@ func TestRestoreByTheManual(t *testing.T) {
 	sh(find("KEEP=2 intumwa-backup prune")) // the base backups of both servers stay
 	conn = connect()
 	var there bool
-	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, last).Scan(&there); err != nil || !there {
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, last).Scan(&there); err != nil ||
+		!there {
 		t.Errorf("the last message is gone: %v", err)
 	}
 	if next := insert(conn); next < last+10_000_000 {
@@ -435,7 +448,8 @@ func TestRestoreByTheManual(t *testing.T) {
 		}
 		gone := insert(conn)
 		var later, timeline string
-		if err := conn.QueryRow(ctx, `SELECT clock_timestamp()::text, timeline_id::text FROM pg_control_checkpoint()`).Scan(&later, &timeline); err != nil {
+		if err := conn.QueryRow(ctx, `SELECT clock_timestamp()::text, timeline_id::text FROM pg_control_checkpoint()`).Scan(
+			&later, &timeline); err != nil {
 			t.Fatal(err)
 		}
 		insert(conn) // a later commit, at which recovery finds the target time
@@ -443,21 +457,27 @@ func TestRestoreByTheManual(t *testing.T) {
 		earlier := strings.ReplaceAll(find("intumwa-backup restore '"), "2026-03-01 08:00:00+02", moment)
 		restore := func(line string) {
 			t.Helper()
-			sh(strings.Replace(find("intumwa-backup finish"), "PGDATA=/var/lib/postgresql/15/main runuser -u postgres -- intumwa-backup restore &&\n", strings.TrimSpace(line)+" &&\n", 1))
+			sh(strings.Replace(find("intumwa-backup finish"),
+				"PGDATA=/var/lib/postgresql/15/main runuser -u postgres -- intumwa-backup restore &&\n", strings.TrimSpace(line)+
+					" &&\n", 1))
 		}
 		restore(earlier)
 		conn = connect()
-		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || there {
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil ||
+			there {
 			t.Errorf("what came after the moment is there: %v", err)
 		}
-		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_file_settings WHERE name LIKE 'recovery_target%' OR name = 'restore_command')`).Scan(&there); err != nil || there {
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_file_settings WHERE name LIKE 'recovery_target%'
+			OR name = 'restore_command')`).Scan(&there); err != nil || there {
 			t.Errorf("the recovery's settings are left behind: %v", err)
 		}
 		_ = conn.Close(ctx)
 		// The target was too early: what came after is on the timeline that this restore left.
-		restore(strings.NewReplacer("2026-03-01 08:20:00+02", later, "' 1\n", "' "+timeline+"\n").Replace(find("08:20:00+02")))
+		restore(strings.NewReplacer("2026-03-01 08:20:00+02", later, "' 1\n", "' "+timeline+"\n").Replace(
+			find("08:20:00+02")))
 		conn = connect()
-		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || !there {
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil ||
+			!there {
 			t.Errorf("what came before the later moment is not there: %v", err)
 		}
 	})

@@ -43,7 +43,8 @@ func (r *recorder) MustRegister(all ...prometheus.Collector) {
 	}
 }
 
-var descParts = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
+var descParts = regexp.MustCompile(
+	`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
 
 func (r *recorder) Register(c prometheus.Collector) error {
 	descs := make(chan *prometheus.Desc)
@@ -117,12 +118,18 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 // a URL.
 var closedLabels = map[string]string{
 	"fault": "queue.Faults", "limit": "accounts' limits of codes",
-	"carrier": "configuration", "link": "configuration", "pool": "two pools", "version": "one a build", "confirm": "configuration's words", "second": "configuration",
-	"lane": "single, batch", "state": "states of links and endpoints", "status": "statuses; unknown ones are other", "result": "list",
+	"carrier": "configuration", "link": "configuration", "pool": "two pools", "version": "one a build",
+	"confirm": "configuration's words", "second": "configuration",
+	"lane": "single, batch", "state": "states of links and endpoints", "status": "statuses; unknown ones are other",
+	"result":   "list",
 	"task":     "list",
-	"listener": "api, dashboard, kannel, smpp", "reason": "list", "subject": "list", "reason_class": "list", "command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
-	"kind": "kinds of request", "encoding": "gsm7, ucs2", "route": "routes; others are none", "method": "methods; others are other",
-	"code": "status codes we answer", "event": "names of webhooks' events", "change": "list", "source": "memory, database", "cause": "errors of the handler",
+	"listener": "api, dashboard, kannel, smpp", "reason": "list", "subject": "list", "reason_class": "list",
+	"command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
+	"kind": "kinds of request", "encoding": "gsm7, ucs2", "route": "routes; others are none",
+	"method": "methods; others are other",
+	"code":   "status codes we answer", "event": "names of webhooks' events", "change": "list",
+	"source":   "memory, database",
+	"cause":    "errors of the handler",
 	"quantile": "summary", "le": "histogram",
 }
 
@@ -227,7 +234,8 @@ func names(expr string) (metrics map[string][]string, groups []string) {
 	for _, at := range identifier.FindAllStringIndex(expr, -1) {
 		name, rest := expr[at[0]:at[1]], strings.TrimLeft(expr[at[1]:], " \n")
 		switch {
-		case strings.HasPrefix(rest, "("), at[0] > 0 && expr[at[0]-1] >= '0' && expr[at[0]-1] <= '9': // a function or a unit of time
+		case strings.HasPrefix(rest, "("), at[0] > 0 && expr[at[0]-1] >= '0' && expr[at[0]-1] <= '9':
+			// a function or a unit of time
 		case slices.Contains([]string{"and", "or", "unless", "bool", "offset", "by", "on", "Inf", "NaN"}, name):
 		default:
 			metrics[name] = append(metrics[name], []string{}...)
@@ -293,7 +301,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for name := range recorded {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(exprs)), func(expr string) bool { return strings.Contains(expr, name) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(exprs)),
+			func(expr string) bool { return strings.Contains(expr, name) }) {
 			t.Errorf("nothing uses %s, which a rule records", name)
 		}
 	}

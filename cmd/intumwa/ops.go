@@ -81,7 +81,8 @@ func newOps(pool *pgxpool.Pool, commits func() error, registry registry, log *sl
 	return o
 }
 
-// readOnlyBy refuses what only operators may read to clients outside their networks, if there are any, and this machine.
+// readOnlyBy refuses what only operators may read to clients outside their networks, if there are any, and this
+// machine.
 func readOnlyBy(readers []netip.Prefix, next http.Handler) http.Handler {
 	if len(readers) == 0 {
 		return next
@@ -101,7 +102,8 @@ func mayRead(readers []netip.Prefix, r *http.Request) bool {
 		return false
 	}
 	ip := client.Addr().Unmap().WithZone("")
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && ip == local.AddrPort().Addr().Unmap().WithZone("") || ip.IsLoopback() {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok &&
+		ip == local.AddrPort().Addr().Unmap().WithZone("") || ip.IsLoopback() {
 		return true
 	}
 	return slices.ContainsFunc(readers, func(p netip.Prefix) bool { return p.Contains(ip) })
@@ -128,9 +130,11 @@ func buildInfo() prometheus.Collector {
 func poolGauges(pool *pgxpool.Pool, name string) []prometheus.Collector {
 	labels := prometheus.Labels{"pool": name}
 	return []prometheus.Collector{
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_in_use", Help: "Database connections in use.", ConstLabels: labels},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_in_use", Help: "Database connections in use.",
+			ConstLabels: labels},
 			func() float64 { return float64(pool.Stat().AcquiredConns()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_max", Help: "Limit on database connections.", ConstLabels: labels},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_max", Help: "Limit on database connections.",
+			ConstLabels: labels},
 			func() float64 { return float64(pool.Stat().MaxConns()) }),
 	}
 }
@@ -144,7 +148,8 @@ const (
 // traceLink is GET /debug/links/{name}/trace?seconds=N: the PDUs of a link of this
 // process for N seconds as JSON lines, redacted (smpp.TracedPDU). 404: no such link. 409:
 // another process holds it.
-func traceLink(trace func(ctx context.Context, name string, show func(smpp.TracedPDU) error) error, log *slog.Logger) http.HandlerFunc {
+func traceLink(trace func(ctx context.Context, name string, show func(smpp.TracedPDU) error) error,
+	log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seconds := traceDefault
 		if text := r.FormValue("seconds"); text != "" {
@@ -226,7 +231,8 @@ func (c *ledgerCheck) Run(ctx context.Context) error {
 			c.log.Error("ledger check failed", "event", "ledger_check_failed", "error", err)
 			continue
 		case mismatches > 0:
-			c.log.Error("ledger mismatch found: run intumwa admin audit", "event", "ledger_mismatch_found", "companies", companies, "mismatches", mismatches)
+			c.log.Error("ledger mismatch found: run intumwa admin audit", "event", "ledger_mismatch_found", "companies",
+				companies, "mismatches", mismatches)
 		}
 		c.mismatches.Set(float64(mismatches))
 		c.checked.SetToCurrentTime()

@@ -16,10 +16,13 @@ func TestOpsNetworks(t *testing.T) {
 		path, from string
 		want       int
 	}{
-		{"/metrics", "10.1.2.3:4000", 200}, {"/debug/pprof/", "[::ffff:10.1.2.3]:4000", 200}, {"/metrics", "[2001:db8::7]:4000", 200},
+		{"/metrics", "10.1.2.3:4000", 200}, {"/debug/pprof/", "[::ffff:10.1.2.3]:4000", 200},
+		{"/metrics", "[2001:db8::7]:4000", 200},
 		{"/metrics", "127.0.0.1:4000", 200}, {"/metrics", "[::1]:4000", 200},
-		{"/metrics", "203.0.113.5:4000", 403}, {"/debug/pprof/", "203.0.113.5:4000", 403}, {"/debug/links/a/trace", "[2001:db9::1]:4000", 403},
-		{"/healthz", "203.0.113.5:4000", 200}, {"/readyz", "203.0.113.5:4000", 200}, {"/readyz/../metrics", "203.0.113.5:4000", 403},
+		{"/metrics", "203.0.113.5:4000", 403}, {"/debug/pprof/", "203.0.113.5:4000", 403},
+		{"/debug/links/a/trace", "[2001:db9::1]:4000", 403},
+		{"/healthz", "203.0.113.5:4000", 200}, {"/readyz", "203.0.113.5:4000", 200},
+		{"/readyz/../metrics", "203.0.113.5:4000", 403},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://x"+c.path, nil)
 		r.RemoteAddr = c.from

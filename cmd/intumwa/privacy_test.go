@@ -23,8 +23,8 @@ const impersonal = `
 	verifications.carrier verifications.earlier conversions.carrier feedback.carrier batches.left_out event_readers.home event_readers.timeline
 `
 
-// TestPrivacyPage: docs/retention.md names every column of every table that can hold a number or a text, except impersonal
-// ones, and no others.
+// TestPrivacyPage: docs/retention.md names every column of every table that can hold a number or a text, except
+// impersonal ones, and no others.
 func TestPrivacyPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/retention.md")
 	if err != nil {
@@ -39,10 +39,13 @@ func TestPrivacyPage(t *testing.T) {
 	for column := range strings.FieldsSeq(impersonal) {
 		named[column] = true
 	}
-	rows, err := testenv.Pool(t).Query(t.Context(), `SELECT table_name || '.' || column_name FROM information_schema.columns
+	rows, err := testenv.Pool(t).Query(t.Context(), `SELECT table_name || '.' || column_name
+		FROM information_schema.columns
 		JOIN information_schema.tables USING (table_schema, table_name)
-		WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = table_name::regclass)
-			AND (data_type IN ('text', 'character varying', 'character', 'bytea', 'json', 'jsonb', 'ARRAY', 'inet', 'cidr', 'USER-DEFINED', 'xml', 'tsvector')
+		WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND NOT EXISTS (SELECT FROM pg_inherits
+		WHERE inhrelid = table_name::regclass)
+			AND (data_type IN ('text', 'character varying', 'character', 'bytea', 'json', 'jsonb', 'ARRAY', 'inet', 'cidr',
+			'USER-DEFINED', 'xml', 'tsvector')
 				OR column_name ~ '(^|_)(handset|number|msisdn)$')
 		ORDER BY 1`)
 	if err != nil {

@@ -48,10 +48,12 @@ func redisClient(c *configs.Redis, options *redis.Options) redis.UniversalClient
 	if len(c.Addresses) == 0 || c.MasterName != "" {
 		return following(options)
 	}
-	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addresses, Username: options.Username, Password: options.Password,
+	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addresses, Username: options.Username,
+		Password:  options.Password,
 		TLSConfig: options.TLSConfig, ContextTimeoutEnabled: options.ContextTimeoutEnabled, Protocol: options.Protocol,
-		DialTimeout: options.DialTimeout, DialerRetries: options.DialerRetries, ReadTimeout: options.ReadTimeout, WriteTimeout: options.WriteTimeout,
-		PoolSize: options.PoolSize, ReadBufferSize: options.ReadBufferSize, WriteBufferSize: options.WriteBufferSize})
+		DialTimeout: options.DialTimeout, DialerRetries: options.DialerRetries, ReadTimeout: options.ReadTimeout,
+		WriteTimeout: options.WriteTimeout,
+		PoolSize:     options.PoolSize, ReadBufferSize: options.ReadBufferSize, WriteBufferSize: options.WriteBufferSize})
 }
 
 // redisOptions are the connection options. With addresses, the URL gives only user and password.
@@ -86,9 +88,9 @@ func redisOptions(c *configs.Redis) (*redis.Options, error) {
 	return options, nil
 }
 
-// following is a client of one address. After a server has answered that it cannot be used now, it closes the connections:
-// the address may lead to another server since. go-redis does so for READONLY alone, and not in a pipeline. (A client of
-// a Cluster looks for the other nodes itself.)
+// following is a client of one address. After a server has answered that it cannot be used now, it closes the
+// connections: the address may lead to another server since. go-redis does so for READONLY alone, and not in a
+// pipeline. (A client of a Cluster looks for the other nodes itself.)
 func following(options *redis.Options) *redis.Client {
 	l := &redisConns{open: map[*redisConn]struct{}{}, dial: options.Dialer}
 	own := *options
@@ -211,12 +213,15 @@ func (s *sentinels) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("no Sentinel leads to the master %s (redis.master_name): %w", s.config.MasterName, errors.Join(errs...))
+	return nil, fmt.Errorf("no Sentinel leads to the master %s (redis.master_name): %w", s.config.MasterName,
+		errors.Join(errs...))
 }
 
 // through connects to the master that one Sentinel names.
 func (s *sentinels) through(ctx context.Context, sentinel string) (net.Conn, error) {
-	client := redis.NewSentinelClient(&redis.Options{Addr: sentinel, Protocol: 2, Password: string(s.config.SentinelPassword), TLSConfig: s.secure, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 1})
+	client := redis.NewSentinelClient(&redis.Options{Addr: sentinel, Protocol: 2,
+		Password: string(s.config.SentinelPassword), TLSConfig: s.secure, ContextTimeoutEnabled: true, MaxRetries: -1,
+		DialerRetries: 1, PoolSize: 1})
 	defer func() { _ = client.Close() }()
 	asking, cancel := context.WithTimeout(ctx, sentinelPatience)
 	defer cancel()

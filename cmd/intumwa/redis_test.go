@@ -21,8 +21,10 @@ import (
 
 // configOf is a set of servers in the configuration.
 func configOf(set *testenv.RedisSet) *configs.Redis {
-	return &configs.Redis{URL: configs.Secret("redis://:" + set.Password + "@"), Addresses: set.Addresses, MasterName: set.MasterName,
-		SentinelPassword: configs.Secret(set.SentinelPassword), TLS: configs.TLS{Enabled: true, CA: set.CA, ServerName: "localhost"}}
+	return &configs.Redis{URL: configs.Secret("redis://:" + set.Password + "@"), Addresses: set.Addresses,
+		MasterName:       set.MasterName,
+		SentinelPassword: configs.Secret(set.SentinelPassword),
+		TLS:              configs.TLS{Enabled: true, CA: set.CA, ServerName: "localhost"}}
 }
 
 // TestRedisSets: the queue works over Sentinel and in a Cluster of three with replicas, over TLS, with separate
@@ -81,7 +83,8 @@ func TestSilentSentinel(t *testing.T) {
 	for range 2 {
 		sentinel := testenv.NewRedisSentinel(t)
 		options := optionsOf(t, sentinel)
-		if err := clientOf(t, options).Do(t.Context(), "SENTINEL", "MONITOR", config.MasterName, host, port, 1).Err(); err != nil {
+		if err := clientOf(t, options).Do(t.Context(), "SENTINEL", "MONITOR", config.MasterName, host, port,
+			1).Err(); err != nil {
 			t.Fatal(err)
 		}
 		sentinels = append(sentinels, sentinel)
@@ -119,14 +122,19 @@ func TestRedisMoves(t *testing.T) {
 	} {
 		t.Run(reply, func(t *testing.T) {
 			t.Parallel()
-			former, next := clientOf(t, optionsOf(t, testenv.NewRedisServer(t))), clientOf(t, optionsOf(t, testenv.NewRedisServer(t)))
+			former, next := clientOf(t, optionsOf(t, testenv.NewRedisServer(t))),
+				clientOf(t, optionsOf(t, testenv.NewRedisServer(t)))
 			address := newMoving(t, former.Options().Addr)
 			url := *former.Options()
-			_, waiting, err := openRedis(&configs.Redis{URL: configs.Secret("redis://default:" + url.Password + "@" + address.Addr().String())}, 1)
+			_, waiting,
+				err := openRedis(
+				&configs.Redis{URL: configs.Secret("redis://default:" + url.Password + "@" + address.Addr().String())}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			short, _, err := openRedis(&configs.Redis{URL: configs.Secret("redis://default:" + url.Password + "@" + address.Addr().String())}, 1)
+			short, _,
+				err := openRedis(
+				&configs.Redis{URL: configs.Secret("redis://default:" + url.Password + "@" + address.Addr().String())}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +142,8 @@ func TestRedisMoves(t *testing.T) {
 			q := queue.New(short, queue.Options{Prefix: "test", Waiting: waiting})
 			use := func() error {
 				_, err := q.Take(t.Context(), "leo", queue.Single, 5, 300*time.Millisecond)
-				return errors.Join(err, q.Push(t.Context(), item()), q.Probe(t.Context()), q.Empty(t.Context(), "leo", queue.Single))
+				return errors.Join(err, q.Push(t.Context(), item()), q.Probe(t.Context()),
+					q.Empty(t.Context(), "leo", queue.Single))
 			}
 			if err := use(); err != nil {
 				t.Fatal(err)
@@ -272,10 +281,12 @@ func TestRedisOptions(t *testing.T) {
 	if err != nil || o.DB != 2 || o.Username != "u" || o.Password != "p" || o.PoolSize != 7 || o.Addr != "h:1" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if _, err := redisOptions(&configs.Redis{URL: "redis://u:geheim@h:x"}); err == nil || strings.Contains(err.Error(), "geheim") {
+	if _, err := redisOptions(&configs.Redis{URL: "redis://u:geheim@h:x"}); err == nil ||
+		strings.Contains(err.Error(), "geheim") {
 		t.Errorf("%v", err)
 	}
-	if _, err := redisOptions(&configs.Redis{Addresses: []string{"h:1"}, TLS: configs.TLS{Enabled: true, CA: "/nowhere"}}); err == nil {
+	if _, err := redisOptions(&configs.Redis{Addresses: []string{"h:1"},
+		TLS: configs.TLS{Enabled: true, CA: "/nowhere"}}); err == nil {
 		t.Error("a file that is not there")
 	}
 }
@@ -325,7 +336,8 @@ func evicts(t *testing.T, set *testenv.RedisSet, q *queue.Queue) {
 			break
 		}
 		setPolicy(t, set.Node(i), "volatile-ttl")
-		if err := refuseEvicting(t.Context(), q); !errors.Is(err, queue.ErrEvicts) || !strings.Contains(err.Error(), "volatile-ttl") {
+		if err := refuseEvicting(t.Context(), q); !errors.Is(err, queue.ErrEvicts) ||
+			!strings.Contains(err.Error(), "volatile-ttl") {
 			t.Errorf("server %d evicts: %v", i, err)
 		}
 		setPolicy(t, set.Node(i), "noeviction")
@@ -349,7 +361,8 @@ func TestEvictingRedisIsRefused(t *testing.T) {
 	server := testenv.NewRedisServer(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
 	database := testenv.Database(t)
 	config := func(redis string) string {
-		return fmt.Sprintf("database: {url: %q}\nredis: {url: %q}\napi: {listen: %q}\nops: {listen: %q}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
+		return fmt.Sprintf("database: {url: %q}\nredis: {url: %q}\napi: {listen: %q}\nops: {listen: %q}\ncarriers: [{name: "+
+			"leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
 			database, redis, freeAddress(t), freeAddress(t))
 	}
 	const want = "set maxmemory-policy noeviction on every node (a node has allkeys-lru)"

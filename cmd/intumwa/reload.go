@@ -32,8 +32,10 @@ type reloader struct {
 
 // measured registers the metric of refused reloads.
 func (r *reloader) measured(reg prometheus.Registerer) *reloader {
-	r.ok = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_reload_ok", Help: "0 if the last reload was refused, else 1."})
-	r.readAt = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_read_timestamp_seconds", Help: "When the current configuration was read."})
+	r.ok = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_reload_ok",
+		Help: "0 if the last reload was refused, else 1."})
+	r.readAt = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_read_timestamp_seconds",
+		Help: "When the current configuration was read."})
 	r.ok.Set(1)
 	r.readAt.SetToCurrentTime()
 	reg.MustRegister(r.ok, r.readAt)
@@ -57,7 +59,8 @@ func (r *reloader) Run(ctx context.Context) error {
 func (r *reloader) reload() {
 	refuse := func(err error) {
 		r.ok.Set(0)
-		r.log.Error("configuration reload refused; the previous configuration stays in force", "event", "reload_refused", "error", err)
+		r.log.Error("configuration reload refused; the previous configuration stays in force", "event", "reload_refused",
+			"error", err)
 	}
 	c, err := r.program.checkedConfig(r.roles...)
 	if err != nil {

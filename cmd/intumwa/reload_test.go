@@ -112,10 +112,12 @@ func TestReload(t *testing.T) {
 	leo, leoAt := playCarrier(t, "leo", "")
 	lumitel, lumitelAt := playCarrier(t, "lumitel", "")
 	rdb, prefix := testenv.Redis(t)
-	base := fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\napi: {listen: %q}\nops: {listen: %q}\ndashboard: {listen: %q}\naccounts: {otp_key: 0123456789abcdef0123456789abcdef}\n",
+	base := fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\napi: {listen: %q}\nops: {listen: "+
+		"%q}\ndashboard: {listen: %q}\naccounts: {otp_key: 0123456789abcdef0123456789abcdef}\n",
 		testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), freeAddress(t), freeAddress(t))
 	carrier := func(name, address, prefixes string, tps int) string {
-		return fmt.Sprintf("  - {name: %s, prefixes: [%s], links: [{name: %s-1, address: %q, system_id: demo, password: demo, tps: %d}]}\n", name, prefixes, name, address, tps)
+		return fmt.Sprintf("  - {name: %s, prefixes: [%s], links: [{name: %s-1, address: %q, system_id: demo, password: "+
+			"demo, tps: %d}]}\n", name, prefixes, name, address, tps)
 	}
 	s := newShell(t, base+"carriers:\n"+carrier("leo", leoAt, `"71"`, 100))
 	write := func(config string) {
@@ -146,7 +148,9 @@ func TestReload(t *testing.T) {
 		}
 	}
 	// Keys that need a restart are logged.
-	write(strings.Replace(base, "otp_key: 0123456789abcdef0123456789abcdef", "otp_key: 0123456789abcdef0123456789abcdef, test_quota: 9", 1) + "carriers:\n" + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
+	write(strings.Replace(base, "otp_key: 0123456789abcdef0123456789abcdef",
+		"otp_key: 0123456789abcdef0123456789abcdef, test_quota: 9", 1) + "carriers:\n" +
+		carrier("lumitel", lumitelAt, `"61", "63"`, 100))
 	hangUp(t)
 	eventually(t, "leo is gone", func() bool { return leo.Stats().Sessions == 0 && leo.Stats().Unbinds == 1 })
 	log.has(t, "accounts.test_quota")
@@ -198,13 +202,15 @@ func TestReload(t *testing.T) {
 		}
 		commands[pdu.Command] = true
 	}
-	if !commands["deliver_sm"] || !commands["deliver_sm_resp"] || strings.Contains(out, "Yego") || strings.Contains(out, "25761000001") {
+	if !commands["deliver_sm"] || !commands["deliver_sm_resp"] || strings.Contains(out, "Yego") ||
+		strings.Contains(out, "25761000001") {
 		t.Errorf("the trace is %s", out)
 	}
 	s.refused("no such link", "", "admin", "link", "trace", "--name", "leo-1")
 	s.refused("seconds must be", "", "admin", "link", "trace", "--name", "lumitel-1", "--seconds", "100000")
 	code, out, _ := s.run("", "admin", "inbound", "--limit", "5", "--json")
-	if code != exitOK || !strings.Contains(out, `"message":"Yego ni meza"`) || !strings.Contains(out, `"from":"25761000001"`) {
+	if code != exitOK || !strings.Contains(out, `"message":"Yego ni meza"`) ||
+		!strings.Contains(out, `"from":"25761000001"`) {
 		t.Errorf("admin inbound: %d %s", code, out)
 	}
 }
@@ -221,7 +227,8 @@ func TestHangupDuringStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	through := url.URL{Scheme: "postgres", User: url.UserPassword(database.User, database.Password), Host: server.Addr().String(),
+	through := url.URL{Scheme: "postgres", User: url.UserPassword(database.User, database.Password),
+		Host: server.Addr().String(),
 		Path: "/" + database.Database, RawQuery: "sslmode=disable"}
 	rdb, prefix := testenv.Redis(t)
 	s := newShell(t, fmt.Sprintf(`

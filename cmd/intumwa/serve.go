@@ -82,7 +82,8 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	slog.SetLogLoggerLevel(slog.LevelDebug) // for libraries' own lines, which peers can provoke
 	slog.SetDefault(log)
 	tuneCollector(os.Getenv)
-	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
+	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(),
+		hangups: hangups}
 	if !s.NoMigrate {
 		if _, err := postgres.Migrate(ctx, string(config.Database.URL)); err != nil {
 			return fmt.Errorf("migrating the database: %w", err)
@@ -124,7 +125,8 @@ func (g *gateway) has(role string) bool { return slices.Contains(g.roles, role) 
 // serve wires the roles together and runs them until ctx ends.
 func (g *gateway) serve(ctx context.Context) error {
 	c := g.config
-	g.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), buildInfo())
+	g.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		buildInfo())
 
 	life := newLife(ctx)
 	defer life.abandonLate(g.log)() // runs last: closing a pool can hang as well
@@ -143,7 +145,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err := postgres.ReadClock(ctx, db.probing); err != nil {
 		return err
 	}
-	g.registry.MustRegister(slices.Concat(poolGauges(pool, "general"), poolGauges(hot, "batch"), poolGauges(lookups, "lookups"))...)
+	g.registry.MustRegister(slices.Concat(poolGauges(pool, "general"), poolGauges(hot, "batch"),
+		poolGauges(lookups, "lookups"))...)
 
 	links := 0
 	for i := range c.Carriers {
@@ -164,12 +167,14 @@ func (g *gateway) serve(ctx context.Context) error {
 		return fmt.Errorf("encryption_key: %w", err)
 	}
 	holders := keys.NewHolders(pool, keys.Options{Key: []byte(c.Accounts.OTPKey), Log: g.log, Metrics: g.registry})
-	users, customers, names := people.New(pool), companies.New(pool, holders.Forget), senders.New(pool, c.TestSender, holders.Forget)
+	users, customers, names := people.New(pool), companies.New(pool, holders.Forget),
+		senders.New(pool, c.TestSender, holders.Forget)
 	testNumbers := testnumbers.New(pool, testnumbers.Options{Key: []byte(c.Accounts.OTPKey), Forget: holders.Forget,
 		Replacements: c.Accounts.TestNumberReplacements, FreeCodes: c.Accounts.TestCodesADay, Metrics: g.registry})
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
-		Retention: c.Retention.Deliveries, Lookups: lookups, History: outcomesOf(lookup.New(lookups)), Name: namesOf(lookup.New(pool)), Facts: carrierFacts(lookup.New(lookups)), Log: g.log, Metrics: g.registry})
+		Retention: c.Retention.Deliveries, Lookups: lookups, History: outcomesOf(lookup.New(lookups)),
+		Name: namesOf(lookup.New(pool)), Facts: carrierFacts(lookup.New(lookups)), Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -179,12 +184,16 @@ func (g *gateway) serve(ctx context.Context) error {
 		return fmt.Errorf("messages.quiet_hours: %w", err)
 	}
 	store := messages.New(hot)
-	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Now: postgres.Now, Log: g.log, Metrics: g.registry})
+	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey),
+		Now: postgres.Now, Log: g.log, Metrics: g.registry})
 	verified := verifications.New(hot, []byte(c.Accounts.OTPKey))
-	in := intake.New(hot, holders, testNumbers, store, q, routes, intake.Options{Verifications: verified, Events: hooks.Enqueue,
-		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":verifications", Limit: c.Accounts.VerificationsAnHour, Window: time.Hour, Log: g.log}),
-		Repeats:          repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
-		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
+	in := intake.New(hot, holders, testNumbers, store, q, routes,
+		intake.Options{Verifications: verified, Events: hooks.Enqueue,
+			VerificationRate: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":verifications",
+				Limit: c.Accounts.VerificationsAnHour, Window: time.Hour, Log: g.log}),
+			Repeats: repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
+			MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log,
+			Metrics: g.registry})
 	if err := in.ReadRetired(ctx); err != nil {
 		return err
 	}
@@ -197,7 +206,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	listener.On(notices.Endpoint, hooks.EndpointChanged)
 	listener.On(notices.Carrier, in.CarrierRetired)
 	plan := planOf(c)
-	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
+	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in,
+		plan: plan}).measured(g.registry)
 	watched := newStores(db.probing, q, g.log, g.registry)
 	ops := newOps(pool, watched.commits, g.registry, g.log)
 	watched.look, watched.standby = func(ctx context.Context) { primary.Look(ctx, where) }, c.Database.RequireStandby
@@ -225,7 +235,8 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("unusual", newWatch(statistics.New(pool), g.log, g.registry).Run)
 		life.run("ledger check", newLedgerCheck(billing.New(pool), g.log, g.registry).Run)
 	}
-	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
+	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log,
+		Metrics: g.registry})
 	cancel := func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
 		done, err := settling.Cancel(ctx, hot, store, hooks, of, nil)
 		return done.Cancelled, done.Credits, err
@@ -237,26 +248,33 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("accounts", holders.Run)
 	}
 	if bindable {
-		if err := g.serveSMPP(ctx, life, rdb, smppserver.Deps{Holders: holders, Intake: in, Messages: messages.New(lookups), Lookup: lookup.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
+		if err := g.serveSMPP(ctx, life, rdb, smppserver.Deps{Holders: holders, Intake: in, Messages: messages.New(lookups),
+			Lookup: lookup.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
 			return err
 		}
 	}
 	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
-		deps := api.Deps{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in, Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
+		deps := api.Deps{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in,
+			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
+			Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel}
-		if handler, err = api.New(deps, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+		if handler, err = api.New(deps, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL,
+			DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			RetryDelays: c.Webhooks.RetryDelays, WebhookTimeout: c.Webhooks.Timeout,
-			SMPP: smppOf(c), Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund], Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
-			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
-			Log:          g.log, Metrics: g.registry}); err != nil {
+			SMPP: smppOf(c), Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
+			Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
+			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins,
+				Log: g.log}),
+			Log: g.log, Metrics: g.registry}); err != nil {
 			return fmt.Errorf("api: %w", err)
 		}
 	}
 	if g.has("api") {
 		server := newServer(handler)
 		server.RegisterOnShutdown(hooks.EndWaits)
-		if err := life.listen(ctx, "api", c.API.Listen, newBounds("api", c.API.TrustedProxies, g.log, g.registry), server); err != nil {
+		if err := life.listen(ctx, "api", c.API.Listen, newBounds("api", c.API.TrustedProxies, g.log, g.registry),
+			server); err != nil {
 			return err
 		}
 	}
@@ -265,7 +283,8 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	sending := campaigns.New(campaigns.Deps{Pool: pool, Holders: holders, People: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
+	sending := campaigns.New(campaigns.Deps{Pool: pool, Holders: holders, People: users, Ledger: billing.New(pool),
+		Intake: in, Plan: plan, Log: g.log})
 	files, err := exports.New(pool, shorter(c.Retention.Bodies, c.Retention.Messages), g.log)
 	if err != nil {
 		return fmt.Errorf("exports: %w", err)
@@ -289,16 +308,23 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dashboard") {
 		life.run("mail", mailer.Run)
-		if err := g.serveDashboard(ctx, life, rdb, dashboard.Deps{People: users, SignIn: people.NewSignIn(pool, key), Sessions: people.NewSessions(pool),
-			Companies: customers, Keys: keys.New(pool, []byte(c.Accounts.OTPKey), holders), Holders: holders, Senders: names, TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups), Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
+		if err := g.serveDashboard(ctx, life, rdb, dashboard.Deps{People: users, SignIn: people.NewSignIn(pool, key),
+			Sessions:  people.NewSessions(pool),
+			Companies: customers, Keys: keys.New(pool, []byte(c.Accounts.OTPKey), holders), Holders: holders, Senders: names,
+			TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool),
+			Intake:   in,
+			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
+			Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
+			Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}
 	life.run("retired carriers", in.FollowRetired)
 	life.run("notices", listener.Run)
 	life.run("reload", reload.Run)
-	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: readOnlyBy(c.Ops.Readers(), ops), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
+	if err := life.listen(ctx, "ops", c.Ops.Listen, nil,
+		&http.Server{Handler: readOnlyBy(c.Ops.Readers(), ops), ReadHeaderTimeout: 5 * time.Second,
+			WriteTimeout: 30 * time.Second}); err != nil {
 		return err
 	}
 	for _, warning := range c.Warnings(g.roles...) {
@@ -306,15 +332,18 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	ops.serving.Store(true)
 	listeners := []any{"roles", strings.Join(g.roles, ",")}
-	for _, l := range [][3]string{{"api", "api", c.API.Listen}, {"dashboard", "dashboard", c.Dashboard.Listen}, {"api", "kannel", c.Kannel.Listen}, {"smpp", "smpp", c.SMPPServer.Listen}} {
+	for _, l := range [][3]string{{"api", "api", c.API.Listen}, {"dashboard", "dashboard", c.Dashboard.Listen},
+		{"api", "kannel", c.Kannel.Listen}, {"smpp", "smpp", c.SMPPServer.Listen}} {
 		if g.has(l[0]) && l[2] != "" {
 			listeners = append(listeners, l[1], l[2])
 		}
 	}
-	g.log.Info("ready", slices.Concat([]any{"event", "ready"}, listeners, []any{"ops", c.Ops.Listen, "version", version})...)
+	g.log.Info("ready", slices.Concat([]any{"event", "ready"}, listeners,
+		[]any{"ops", c.Ops.Listen, "version", version})...)
 	err = life.wait()
 	if err == nil {
-		g.log.Info("shutting down: nothing new is taken, work in progress is finished", "event", "shutting_down", "roles", strings.Join(g.roles, ","))
+		g.log.Info("shutting down: nothing new is taken, work in progress is finished", "event", "shutting_down", "roles",
+			strings.Join(g.roles, ","))
 	}
 	ops.serving.Store(false)
 	return err
@@ -353,18 +382,25 @@ func (g *gateway) newMailer() (*mail.Mailer, error) {
 }
 
 // serveDashboard starts the role dashboard. It adds the limits to deps.
-func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, deps dashboard.Deps, plan *sms.Plan) error {
+func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, deps dashboard.Deps,
+	plan *sms.Plan) error {
 	c := g.config
 	within := func(window time.Duration, name string, limit int) *throttle.Throttle {
-		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: window, Log: g.log})
+		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: window,
+			Log: g.log})
 	}
 	tries := func(name string, limit int) *throttle.Throttle { return within(triesWindow, name, limit) }
 	deps.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
-		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), SignUps: within(codesWindow, "sign-ups", signUpsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser),
+		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress),
+		SignUps: within(codesWindow, "sign-ups", signUpsOfAddress), Warnings: within(codesWindow, "warnings", 1),
+		Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser),
 		Papers: within(codesWindow, "papers", papersOfCompany)}
 	d, err := dashboard.New(deps,
-		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, Operator: web.Operator(c.Operator), APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
-			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
+		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL,
+			CreditsNotice: c.Dashboard.CreditsNotice, Operator: web.Operator(c.Operator), APIURL: apiURL(c),
+			TrustedProxies: c.API.TrustedProxies,
+			Plan:           plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+			Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
 			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP, SMPP: c.SMPPServer.Listen != "",
 			AtOnce: int(deps.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
 			Log:    g.log, Metrics: g.registry})
@@ -381,8 +417,9 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 // newServer serves a public listener. Its timeouts end connections with slow headers or bodies. Its idle timeout
 // exceeds a proxy's, so the proxy closes first.
 func newServer(handler http.Handler) *http.Server {
-	return &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second,
+		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
 // apiURL is {base_url} of the API in examples: beside the API reference, if its URL is
@@ -411,7 +448,8 @@ func newLog(w io.Writer, c configs.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+	"error": slog.LevelError}
 
 // shorter returns the shorter of two retentions; 0 is forever.
 func shorter(a, b time.Duration) time.Duration {
@@ -437,7 +475,8 @@ func planOf(c *configs.Config) *sms.Plan {
 func routesOf(c *configs.Config) (*sms.Routes, error) {
 	routes := make([]sms.Route, len(c.Carriers))
 	for i, carrier := range c.Carriers {
-		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default, Registration: registrations[carrier.SenderRegistration]}
+		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default,
+			Registration: registrations[carrier.SenderRegistration]}
 	}
 	table, err := sms.NewRoutes(routes)
 	if err != nil {

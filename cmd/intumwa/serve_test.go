@@ -30,8 +30,8 @@ import (
 	"intumwa/tools/mailcatcher"
 )
 
-// TestRolesOnOneMachine: every role runs as a process of its own with one configuration, as its unit starts it. A trace finds the dispatcher
-// without its address.
+// TestRolesOnOneMachine: every role runs as a process of its own with one configuration, as its unit starts it. A trace
+// finds the dispatcher without its address.
 func TestRolesOnOneMachine(t *testing.T) {
 	t.Parallel()
 	carrier, smsc := playCarrier(t, "leo", "")
@@ -80,7 +80,8 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 	if code != exitOK || !strings.Contains(out, "enquire_link") {
 		t.Errorf("trace: %d %q %q", code, out, stderr)
 	}
-	s.refused("--ops names the operators' listener", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
+	s.refused("--ops names the operators' listener", "", "admin", "link", "trace", "--name", "leo-1", "--ops",
+		"http://"+at["api"])
 	s.refused("it serves no links", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
 }
 
@@ -109,7 +110,8 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- catcher.ServeSMTP(ctx, smtp) }()
-	g := &gateway{config: config, registry: prometheus.NewRegistry(), roles: []string{role}, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	g := &gateway{config: config, registry: prometheus.NewRegistry(), roles: []string{role},
+		log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	go func() { ended <- g.serve(ctx) }()
 	t.Cleanup(func() {
 		cancel()
@@ -140,7 +142,8 @@ func TestServeWebhooks(t *testing.T) {
 	t.Parallel()
 	s, catcher := serveRole(t, "webhooks", freeAddress(t))
 	s.exec(`insert into users (email, name, password_hash, language) values ('a@example.com', 'A', 'none', 'en')`)
-	s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--credits", "7", "--verified")
+	s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--credits", "7",
+		"--verified")
 	s.exec(`insert into senders (company_id, name, country, approved) values (1, 'ISOKO', 'BI', true)`)
 	if code, _, stderr := s.run("", "admin", "company", "set", "--id", "1", "--approved"); code != exitOK {
 		t.Fatal(stderr)
@@ -148,12 +151,15 @@ func TestServeWebhooks(t *testing.T) {
 	if mail := firstMail(t, catcher, "a@example.com"); !strings.Contains(mail.Text, "http://localhost:1/") {
 		t.Errorf("%+v", mail)
 	}
-	s.exec(`with begun as (insert into campaigns (ulid, company_id, name, sender, template, taken_until) values ('019a0000-0000-7000-8000-000000000001', 1, 'x', 'ISOKO', 'Hi', now()) returning ulid),
+	s.exec(`with begun as (insert into campaigns (ulid, company_id, name, sender, template, taken_until)
+		values ('019a0000-0000-7000-8000-000000000001', 1, 'x', 'ISOKO', 'Hi', now()) returning ulid),
 			rows as (insert into campaign_rows (campaign, n, line, number, variables, segments, ucs2, opted_out, repeated)
 				select ulid, n, n, '+2577900000' || n, '{}', 1, false, false, false from begun, generate_series(1, 3) n)
-		insert into batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, awaited) select ulid, 1, 1, 'template', 'ISOKO', 1, 1, 2 from begun`)
+		insert into batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, awaited)
+			select ulid, 1, 1, 'template', 'ISOKO', 1, 1, 2 from begun`)
 	eventually(t, "the rest is accepted, charged and counted", func() (done bool) {
-		if err := s.pool().QueryRow(t.Context(), `select (select count(*) from messages where body = 'Hi') = 2 and (select credits from balances) = 5
+		if err := s.pool().QueryRow(t.Context(), `select (select count(*) from messages where body = 'Hi') = 2
+			and (select credits from balances) = 5
 			and not exists (select from campaigns) and exists (select from tallies)`).Scan(&done); err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +226,8 @@ func sendsCode(t *testing.T, base, token string) {
 	for range 2 {
 		text = html.UnescapeString(post("/keys/run", run))
 		ids[regexp.MustCompile(`"id": "[0-9A-Z]{26}"`).FindString(text)] = true
-		if !strings.Contains(text, "HTTP 200") || !strings.Contains(text, `"status": "queued"`) || !strings.Contains(text, `"to": "+25701000001"`) || len(ids) != 1 {
+		if !strings.Contains(text, "HTTP 200") || !strings.Contains(text, `"status": "queued"`) ||
+			!strings.Contains(text, `"to": "+25701000001"`) || len(ids) != 1 {
 			t.Errorf("the example was not sent once (%v):\n%s", ids, text)
 		}
 	}
@@ -248,11 +255,14 @@ redis: {url: "redis://:%s@%s/%d", prefix: %q}
 webhooks: {allow_private: true}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_id: a, password: canary}]}]
 `, address, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix, smsc))
-	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
-	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--credits", "9")["company_id"])
+	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A",
+		"--password-stdin")
+	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A",
+		"--approved", "--credits", "9")["company_id"])
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "INFO", "--approved")
 	hook := s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", sink.URL)
-	token := fmt.Sprint(s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name", "t")["token"])
+	token := fmt.Sprint(s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name",
+		"t")["token"])
 
 	config, err := configs.Load(s.config, nil)
 	if err != nil {

@@ -29,10 +29,12 @@ const (
 )
 
 // serveSMPP starts the role smpp.
-func (g *gateway) serveSMPP(ctx context.Context, life *life, rdb redis.UniversalClient, deps smppserver.Deps, plan *sms.Plan, listener *notices.Listener, ops *ops) error {
+func (g *gateway) serveSMPP(ctx context.Context, life *life, rdb redis.UniversalClient, deps smppserver.Deps,
+	plan *sms.Plan, listener *notices.Listener, ops *ops) error {
 	c := g.config
 	deps.Binding = throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":binds", Limit: bindTries, Log: g.log})
-	deps.Failures = throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":bindfailures", Limit: bindFailures, Window: bindFailureWindow, Log: g.log})
+	deps.Failures = throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":bindfailures", Limit: bindFailures,
+		Window: bindFailureWindow, Log: g.log})
 	server := smppserver.New(deps, smppserver.Options{Plan: plan, Log: g.log, Metrics: g.registry})
 	listener.On(notices.Account, server.Changed)
 	listener.On(notices.SMPP, server.Changed)
@@ -44,11 +46,13 @@ func (g *gateway) serveSMPP(ctx context.Context, life *life, rdb redis.Universal
 	}
 	door = limits.listen(door)
 	if c.SMPPServer.TLS != (configs.ServerTLS{}) {
-		door = tls.NewListener(door, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: (&certificate{files: c.SMPPServer.TLS}).get})
+		door = tls.NewListener(door, &tls.Config{MinVersion: tls.VersionTLS12,
+			GetCertificate: (&certificate{files: c.SMPPServer.TLS}).get})
 	}
 	ops.HandleFunc("GET /debug/smpp/{name}/trace", traceLink(server.Trace, g.log))
 	life.run("smpp", server.Run)
-	life.listeners = append(life.listeners, life.start("smpp listener", func(ctx context.Context) error { return server.Serve(ctx, door) }))
+	life.listeners = append(life.listeners, life.start("smpp listener",
+		func(ctx context.Context) error { return server.Serve(ctx, door) }))
 	return nil
 }
 

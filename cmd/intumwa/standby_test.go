@@ -30,7 +30,8 @@ func TestRequireStandby(t *testing.T) {
 	}
 	defer pool.Close()
 	rdb, prefix := testenv.Redis(t)
-	config := fmt.Sprintf("database: {url: %q, require_standby: true}\nredis: {url: %q, prefix: %q}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
+	config := fmt.Sprintf("database: {url: %q, require_standby: true}\nredis: {url: %q, prefix: %q}\ncarriers: [{name: "+
+		"leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
 		url, redisURL(rdb), prefix)
 	registry := prometheus.NewRegistry()
 	var log bytes.Buffer
@@ -70,13 +71,14 @@ func TestRequireStandby(t *testing.T) {
 	reports(false, why)
 	standbys(name)
 	reports(true, why)
-	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "event=standby_missing") || !strings.Contains(log.String(), "event=standby_back") {
+	if lines := strings.Count(log.String(), "\n"); lines != 2 ||
+		!strings.Contains(log.String(), "event=standby_missing") || !strings.Contains(log.String(), "event=standby_back") {
 		t.Errorf("a loss is a line at its beginning and one at its end, not\n%s", log.String())
 	}
 }
 
-// TestRequireArchive: a missing or failing archive shows in the metrics, and in one log line at its beginning and one at its
-// end.
+// TestRequireArchive: a missing or failing archive shows in the metrics, and in one log line at its beginning and one
+// at its end.
 func TestRequireArchive(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -94,7 +96,9 @@ func TestRequireArchive(t *testing.T) {
 		for range 2 {
 			watched.checkArchive(t.Context())
 		}
-		got := []float64{gaugeIn(t, registry, "intumwa_database_archive_ok"), gaugeIn(t, registry, "intumwa_database_archive_age_seconds"), gaugeIn(t, registry, "intumwa_database_archive_failures_total")}
+		got := []float64{gaugeIn(t, registry, "intumwa_database_archive_ok"),
+			gaugeIn(t, registry, "intumwa_database_archive_age_seconds"),
+			gaugeIn(t, registry, "intumwa_database_archive_failures_total")}
 		if got[0] != ok || (got[1] > 0) != (age > 0) || (got[2] > 0) != (failures > 0) {
 			t.Errorf("required %v: ok, age, failures are %v, want %v %v %v", required, got, ok, age, failures)
 		}
@@ -122,7 +126,8 @@ func TestRequireArchive(t *testing.T) {
 	server.Stop()
 	server.Start()
 	pool.Reset()
-	if _, err := pool.Exec(t.Context(), `SELECT pg_logical_emit_message(true, 'written', ''), pg_switch_wal()`); err != nil {
+	if _,
+		err := pool.Exec(t.Context(), `SELECT pg_logical_emit_message(true, 'written', ''), pg_switch_wal()`); err != nil {
 		t.Fatal(err)
 	}
 	until(`SELECT failed_count > 0 FROM pg_stat_archiver`)
@@ -131,7 +136,8 @@ func TestRequireArchive(t *testing.T) {
 	until(`SELECT coalesce(last_archived_time > last_failed_time, false) FROM pg_stat_archiver`)
 	pool.Reset()
 	looks(true, 1, 1, 1)
-	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "event=archive_missing") || !strings.Contains(log.String(), "event=archive_back") {
+	if lines := strings.Count(log.String(), "\n"); lines != 2 ||
+		!strings.Contains(log.String(), "event=archive_missing") || !strings.Contains(log.String(), "event=archive_back") {
 		t.Errorf("the log is\n%s", log.String())
 	}
 }
@@ -153,7 +159,8 @@ func setStandbys(t *testing.T, pool *pgxpool.Pool) func(name string) (before str
 			return value
 		}
 		before = show()
-		for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + name + "'", "SELECT pg_reload_conf()"} {
+		for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + name + "'",
+			"SELECT pg_reload_conf()"} {
 			if _, err := conn.Exec(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +189,8 @@ func TestStandbyAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	rdb, prefix := testenv.Redis(t)
-	config := "database: {url: %q}\nredis: {url: %q, prefix: %q}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n"
+	config := "database: {url: %q}\nredis: {url: %q, prefix: %q}\ncarriers: [{name: leo, default: true, links: [{name: " +
+		"leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n"
 	s := newShell(t, fmt.Sprintf(config, server.URL(), redisURL(rdb), prefix))
 	company := s.mustCompany("a@example.com")
 	testenv.NewStandby(t, server).Away()
@@ -193,10 +201,12 @@ func TestStandbyAway(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a hang fails the test
 		defer cancel()
 		var out, errs bytes.Buffer
-		if got := run(ctx, append(args, "--config", s.config), strings.NewReader(""), &out, &errs); got != code || ctx.Err() != nil {
+		if got := run(ctx, append(args, "--config", s.config), strings.NewReader(""), &out, &errs); got != code ||
+			ctx.Err() != nil {
 			t.Errorf("%v: exit code %d, %v\n%s%s", args, got, ctx.Err(), &out, &errs)
 		}
-		if printed := out.String() + errs.String(); !strings.Contains(printed, why) || !strings.Contains(printed, "docs/runbooks/standby-missing.md") {
+		if printed := out.String() + errs.String(); !strings.Contains(printed, why) ||
+			!strings.Contains(printed, "docs/runbooks/standby-missing.md") {
 			t.Errorf("%v does not name the standby or the page:\n%s", args, printed)
 		}
 		return out.String(), errs.String()
@@ -210,14 +220,17 @@ func TestStandbyAway(t *testing.T) {
 		}
 	}
 	var state string
-	if err := pool.QueryRow(t.Context(), `SELECT concat_ws(' ', (SELECT credits FROM balances), (SELECT count(*) FROM audit_log))`).Scan(&state); err != nil || state != "7 1" {
+	if err := pool.QueryRow(t.Context(), `SELECT concat_ws(' ', (SELECT credits FROM balances), (SELECT count(*)
+		FROM audit_log))`).Scan(&state); err != nil || state != "7 1" {
 		t.Errorf("credits, acts: %s, %v; want them as they were", state, err)
 	}
-	if stdout, _ := ends(s, exitOK, "admin", "company", "list", "--json"); !strings.Contains(stdout, `"company_id":`+company) {
+	if stdout, _ := ends(s, exitOK, "admin", "company", "list", "--json"); !strings.Contains(
+		stdout, `"company_id":`+company) {
 		t.Errorf("a command that reads prints %s", stdout)
 	}
 	blank := strings.Replace(server.URL(), "/intumwa?", "/blank?", 1)
-	if _, stderr := ends(newShell(t, fmt.Sprintf(config, blank, redisURL(rdb), prefix)), exitError, "migrate"); !strings.Contains(stderr, "Nothing was changed") {
+	if _, stderr := ends(newShell(t, fmt.Sprintf(config, blank, redisURL(rdb), prefix)), exitError,
+		"migrate"); !strings.Contains(stderr, "Nothing was changed") {
 		t.Errorf("migrate: %s", stderr)
 	}
 }

@@ -58,15 +58,20 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 	s := &stores{pool: pool, queue: q, log: log,
 		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds), else 0."),
 		redis:    gauge("intumwa_redis_up", "1 while Redis keeps what is written for two seconds, else 0."),
-		settings: gauge("intumwa_redis_settings_ok", "1 while eviction, persistence, version and role of Redis suit a queue, else 0."),
-		clock:    gauge("intumwa_clock_ahead_seconds", "Seconds by which this clock is ahead of the database's."),
-		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby is not met, else 1."),
+		settings: gauge("intumwa_redis_settings_ok", "1 while eviction, persistence, version and role of Redis suit a "+
+			"queue, else 0."),
+		clock: gauge("intumwa_clock_ahead_seconds", "Seconds by which this clock is ahead of the database's."),
+		safe:  gauge("intumwa_database_standby_ok", "0 while database.require_standby is not met, else 1."),
 		archived: gauge("intumwa_database_archive_ok",
-			"0 while PostgreSQL does not archive its WAL, fails to, or is late, although database.require_archive is set; else 1."),
-		archiveAge: gauge("intumwa_database_archive_age_seconds", "Age of the last archived WAL file; before the first, since PostgreSQL started. 0: archive_mode is off."),
+			"0 while PostgreSQL does not archive its WAL, fails to, or is late, although database.require_archive is "+
+				"set; else 1."),
+		archiveAge: gauge("intumwa_database_archive_age_seconds",
+			"Age of the last archived WAL file; before the first, since PostgreSQL started. 0: archive_mode is off."),
 	}
-	s.xidAge = gauge("intumwa_database_xid_age", "Age of the oldest transaction or multixact id that is not frozen; PostgreSQL stops at 2 billion.")
-	s.oldest = gauge("intumwa_database_oldest_transaction_seconds", "Age of the oldest transaction of the server, also a prepared one.")
+	s.xidAge = gauge("intumwa_database_xid_age", "Age of the oldest transaction or multixact id that is not frozen; "+
+		"PostgreSQL stops at 2 billion.")
+	s.oldest = gauge("intumwa_database_oldest_transaction_seconds",
+		"Age of the oldest transaction of the server, also a prepared one.")
 	s.slots = gauge("intumwa_database_inactive_slots", "Replication slots that nobody uses: they keep WAL.")
 	s.unvacuumed = gauge("intumwa_database_autovacuum_off", "Number of settings and tables that switch autovacuum off.")
 	s.collations = gauge("intumwa_database_collation_mismatches", "Collations of indexes whose version has changed.")
@@ -79,7 +84,8 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 	s.archived.Set(1)
 	reg.MustRegister(s.database, s.redis, s.settings, s.safe, s.clock, s.archived, s.archiveAge,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "intumwa_database_archive_failures_total",
-			Help: "Failures of archive_command, as PostgreSQL counts them."}, func() float64 { return float64(s.archiveFailures.Load()) }))
+			Help: "Failures of archive_command, as PostgreSQL counts them."},
+			func() float64 { return float64(s.archiveFailures.Load()) }))
 	return s
 }
 
@@ -126,9 +132,11 @@ func (s *stores) probeDatabase(ctx context.Context, round int) {
 	case ctx.Err() != nil || (err != nil) == s.failed:
 	case err != nil:
 		s.since = time.Now()
-		s.log.Error("PostgreSQL does not answer or does not commit; nothing is accepted or settled until it does", "event", "database_down", "error", err)
+		s.log.Error("PostgreSQL does not answer or does not commit; nothing is accepted or settled until it does", "event",
+			"database_down", "error", err)
 	default:
-		s.log.Info("PostgreSQL commits again", "event", "database_back", "after", time.Since(s.since).Round(time.Second).String())
+		s.log.Info("PostgreSQL commits again", "event", "database_back", "after",
+			time.Since(s.since).Round(time.Second).String())
 	}
 	s.failed = err != nil
 	if s.failed {
@@ -157,7 +165,8 @@ func (s *stores) compareClocks() {
 	case wrong == s.wrong:
 		return
 	case wrong:
-		s.log.Warn("this machine's clock differs from the database's, which decides; one of the two is wrong", "event", "clock_differs", "ahead", ahead.Round(time.Millisecond).String())
+		s.log.Warn("this machine's clock differs from the database's, which decides; one of the two is wrong", "event",
+			"clock_differs", "ahead", ahead.Round(time.Millisecond).String())
 	default:
 		s.log.Info("this machine's clock agrees with the database's again", "event", "clock_agrees")
 	}
@@ -177,7 +186,8 @@ func (s *stores) checkStandby(ctx context.Context) {
 		return
 	case why == s.unsafe:
 	case why != "":
-		s.log.Error("accepted messages may be lost with the database's server, although database.require_standby is set", "event", "standby_missing", "reason", why)
+		s.log.Error("accepted messages may be lost with the database's server, although database.require_standby is set",
+			"event", "standby_missing", "reason", why)
 	default:
 		s.log.Info("every commit is on a standby again", "event", "standby_back")
 	}
@@ -208,7 +218,8 @@ func (s *stores) checkArchive(ctx context.Context) {
 	switch {
 	case (why == "") == (s.stale == ""):
 	case why != "":
-		s.log.Warn("a restore would lose messages, although database.require_archive is set", "event", "archive_missing", "reason", why)
+		s.log.Warn("a restore would lose messages, although database.require_archive is set", "event", "archive_missing",
+			"reason", why)
 	default:
 		s.log.Info("WAL is archived again", "event", "archive_back")
 	}
@@ -235,7 +246,8 @@ func (s *stores) checkHealth(ctx context.Context) {
 	s.collations.Set(float64(len(health.Collations)))
 }
 
-func (s *stores) probe(ctx context.Context, up prometheus.Gauge, patience time.Duration, ping func(context.Context) error) error {
+func (s *stores) probe(ctx context.Context, up prometheus.Gauge, patience time.Duration,
+	ping func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := ping(limited)

@@ -39,7 +39,8 @@ func TestRedisUp(t *testing.T) {
 	client := clientOf(t, optionsOf(t, server))
 	var log bytes.Buffer
 	registry := prometheus.NewRegistry()
-	s := newStores(testenv.Pool(t), queueOn(t, &configs.Redis{URL: configs.Secret(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), registry)
+	s := newStores(testenv.Pool(t), queueOn(t, &configs.Redis{URL: configs.Secret(server.URL())}),
+		slog.New(slog.NewTextHandler(&log, nil)), registry)
 	value := func(name string) float64 { return gaugeIn(t, registry, name) }
 	up := func() bool {
 		_ = s.probe(t.Context(), s.redis, storesPatience, s.queue.Probe)
@@ -111,7 +112,8 @@ func TestDatabaseUp(t *testing.T) {
 		round++
 		up, answer := gaugeIn(t, registry, "intumwa_database_up"), httptest.NewRecorder()
 		ops.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-		if want := map[float64]int{0: http.StatusServiceUnavailable, 1: http.StatusOK}[up]; answer.Code != want || up == 0 && !strings.Contains(answer.Body.String(), "temporary file size exceeds") {
+		if want := map[float64]int{0: http.StatusServiceUnavailable, 1: http.StatusOK}[up]; answer.Code != want || up == 0 &&
+			!strings.Contains(answer.Body.String(), "temporary file size exceeds") {
 			t.Errorf("round %d: readiness is %d %s, want %d", round, answer.Code, answer.Body, want)
 		}
 		return up
@@ -139,7 +141,8 @@ func TestDatabaseUp(t *testing.T) {
 	if up() != 1 {
 		t.Error("it commits again, but is down")
 	}
-	if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "event=database_down") || !strings.Contains(text, "event=database_back") {
+	if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "event=database_down") ||
+		!strings.Contains(text, "event=database_back") {
 		t.Errorf("an outage is a line at its beginning and one at its end, not\n%s", text)
 	}
 }

@@ -37,7 +37,8 @@ func newWatch(store *statistics.Store, log *slog.Logger, reg prometheus.Register
 		Help: "Companies with unusual sending."},
 		[]string{"kind"})
 	reg.MustRegister(senders)
-	return &watch{store: store, log: log, volume: senders.WithLabelValues("volume"), block: senders.WithLabelValues("block")}
+	return &watch{store: store, log: log, volume: senders.WithLabelValues("volume"),
+		block: senders.WithLabelValues("block")}
 }
 
 func (w *watch) Run(ctx context.Context) error {
@@ -68,12 +69,14 @@ func (w *watch) report(list []statistics.Unusual) {
 		before := w.reported[u.Company]
 		if u.Volume {
 			if volume++; !before.Volume {
-				w.log.Warn("company sends more in an hour than on any day of five weeks", "event", "company_sends_much", "company_id", int64(u.Company), "messages", u.Messages, "busiest_day", u.Busiest)
+				w.log.Warn("company sends more in an hour than on any day of five weeks", "event", "company_sends_much",
+					"company_id", int64(u.Company), "messages", u.Messages, "busiest_day", u.Busiest)
 			}
 		}
 		if u.OneBlock {
 			if block++; !before.OneBlock {
-				w.log.Warn("company sends mostly to one block of numbers", "event", "company_sends_to_block", "company_id", int64(u.Company), "messages", u.Messages, "block", u.Block, "share", percent(u.Share))
+				w.log.Warn("company sends mostly to one block of numbers", "event", "company_sends_to_block", "company_id",
+					int64(u.Company), "messages", u.Messages, "block", u.Block, "share", percent(u.Share))
 			}
 		}
 	}

@@ -1,5 +1,6 @@
-// Package importer reads the configuration of another gateway and proposes ours: the carriers and their links. It reports
-// every line that it leaves out, with the reason. It never returns a password, only the name of a variable for it.
+// Package importer reads the configuration of another gateway and proposes ours: the carriers and their links. It
+// reports every line that it leaves out, with the reason. It never returns a password, only the name of a variable for
+// it.
 package importer
 
 import (
@@ -101,7 +102,8 @@ func nameOf(text, otherwise string) string {
 	return text[:min(len(text), maxName)]
 }
 
-// carrier returns the carrier of an id; a new one at its first use. Ids that differ by more than case get different names.
+// carrier returns the carrier of an id; a new one at its first use. Ids that differ by more than case get different
+// names.
 func (p *Proposal) carrier(id string) *carrier {
 	for _, c := range p.carriers {
 		if strings.EqualFold(c.id, id) {
@@ -109,7 +111,9 @@ func (p *Proposal) carrier(id string) *carrier {
 		}
 	}
 	c := &carrier{id: id, name: nameOf(id, "smsc")}
-	for n := 2; slices.ContainsFunc(p.carriers, func(other *carrier) bool { return strings.EqualFold(other.name, c.name) }); n++ {
+	for n := 2; slices.ContainsFunc(p.carriers, func(other *carrier) bool {
+		return strings.EqualFold(other.name, c.name)
+	}); n++ {
 		name, number := nameOf(id, "smsc"), "-"+strconv.Itoa(n)
 		c.name = name[:min(len(name), maxName-len(number))] + number
 	}
@@ -193,7 +197,8 @@ func address(host string, port int) string {
 // YAML is the proposal as a configuration file, without the keys that no import knows.
 func (p *Proposal) YAML() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Proposed from %s. Add database, redis and what else your installation needs (intumwa config sample),\n", p.source)
+	fmt.Fprintf(&b, "# Proposed from %s. Add database, redis and what else your installation needs (intumwa "+
+		"config sample),\n", p.source)
 	b.WriteString("# set the variables, then run: intumwa config check, and intumwa admin carrier try for each link.\n")
 	for _, s := range p.Secrets {
 		fmt.Fprintf(&b, "#   %s\n", s)
@@ -215,7 +220,8 @@ func (p *Proposal) YAML() string {
 			b.WriteString("    prefixes: [] # none was found: it gets no messages until you list its numbers\n")
 		}
 		if c.all("transmitter") {
-			b.WriteString("    # Its links only transmit, so no receipts come. If the carrier sends receipts, add a link that receives.\n")
+			b.WriteString("    # Its links only transmit, so no receipts come. If the carrier sends receipts, add a link that " +
+				"receives.\n")
 			c.keys.set("confirm", "submit")
 		}
 		for _, note := range c.notes {

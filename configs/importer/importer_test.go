@@ -13,7 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write the expected proposals")
 
-var importers = map[string]func(string) (*importer.Proposal, error){"kannel": importer.Kannel, "jasmin": importer.Jasmin}
+var importers = map[string]func(string) (*importer.Proposal, error){"kannel": importer.Kannel,
+	"jasmin": importer.Jasmin}
 
 // TestProposals: the files in testdata, in the forms that installations have, become the proposals beside them. Every
 // line is taken over or reported, and no password is shown.
@@ -57,12 +58,14 @@ func TestLinks(t *testing.T) {
 		{"jasmin", "port 0", `address: "h.example:2775"`, "port"},
 		{"kannel", "port = 2775\ntransceiver-mode = true", "bind: transceiver|window: 10", ""},
 		{"kannel", "transceiver-mode = 1", `address: "h.example:2775"|bind: transceiver`, ""},
-		{"kannel", "port = 2775\nreceive-port = 2776", `bind: transmitter_receiver|receiver: {address: "h.example:2776"}`, ""},
+		{"kannel", "port = 2775\nreceive-port = 2776", `bind: transmitter_receiver|receiver: {address: "h.example:2776"}`,
+			""},
 		{"kannel", "port = 2775\nreceive-port = 2775", "bind: transmitter_receiver", ""},
 		{"kannel", "receive-port = 2776", `bind: receiver|address: "h.example:2776"`, ""},
 		{"kannel", "transceiver-mode = 1\ninterface-version = 33", "interface_version: 0x33", ""},
 		{"kannel", "transceiver-mode = 1\ninterface-version = 3", "", "interface-version"},
-		{"kannel", "transceiver-mode = 1\nsource-addr-ton = 0\nsource-addr-npi = 1", "source_ton_npi: {alphanumeric: [5, 0], short: [0, 1], international: [0, 1]}", ""},
+		{"kannel", "transceiver-mode = 1\nsource-addr-ton = 0\nsource-addr-npi = 1",
+			"source_ton_npi: {alphanumeric: [5, 0], short: [0, 1], international: [0, 1]}", ""},
 		{"kannel", "transceiver-mode = 1\nsource-addr-autodetect = no", "source_ton_npi: [2, 1]", ""},
 		{"kannel", "transceiver-mode = 1\nmsg-id-type = 0x03", "message_id_format: same", ""},
 		{"kannel", "transceiver-mode = 1\nmsg-id-type = 2", "message_id_format: decimal_to_hex", ""},
@@ -87,7 +90,8 @@ func TestLinks(t *testing.T) {
 		{"jasmin", "addr_range ^25771", `address_range: "^25771"`, ""},
 		{"jasmin", "coding 8", "", "coding"},
 	} {
-		text := "group = smsc\nsmsc = smpp\nhost = h.example\nsmsc-username = u\nsmsc-password = p\nsystem-type = \"\"\n" + each.lines
+		text := "group = smsc\nsmsc = smpp\nhost = h.example\nsmsc-username = u\nsmsc-password = p\nsystem-type = \"\"\n" +
+			each.lines
 		if strings.Contains(each.lines, "system-type") {
 			text = strings.Replace(text, "system-type = \"\"\n", "", 1)
 		}
@@ -142,8 +146,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestNames: ids that differ are different carriers, also if what a name may have leaves no difference. Those that differ in
-// case only are one.
+// TestNames: ids that differ are different carriers, also if what a name may have leaves no difference. Those that
+// differ in case only are one.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 60)
 	for _, each := range []struct{ ids, want string }{

@@ -37,15 +37,20 @@ func (c *connector) value(key, otherwise string) string {
 const retries = fixedHere + ": links bind again by themselves"
 
 var jasminIgnored = map[string]string{
-	"logfile": "about Jasmin's logs", "logrotate": "about Jasmin's logs", "loglevel": "about Jasmin's logs", "logprivacy": "about Jasmin's logs",
-	"con_loss_retry": retries, "con_loss_delay": retries, "con_fail_retry": retries, "con_fail_delay": retries, "bind_to": retries,
-	"trx_to": fixedHere + ": a link that answers no enquire_link is closed", "pdu_red_to": fixedHere, "requeue_delay": fixedHere + ": 1 s, growing to 60 s",
-	"dlr_expiry": "carriers[].receipt_timeout", "proto_id": fixedHere, "ripf": fixedHere, "def_msg_id": fixedHere, "validity": "one for all carriers: messages.validity",
+	"logfile": "about Jasmin's logs", "logrotate": "about Jasmin's logs", "loglevel": "about Jasmin's logs",
+	"logprivacy":     "about Jasmin's logs",
+	"con_loss_retry": retries, "con_loss_delay": retries, "con_fail_retry": retries, "con_fail_delay": retries,
+	"bind_to": retries,
+	"trx_to":  fixedHere + ": a link that answers no enquire_link is closed", "pdu_red_to": fixedHere,
+	"requeue_delay": fixedHere + ": 1 s, growing to 60 s",
+	"dlr_expiry":    "carriers[].receipt_timeout", "proto_id": fixedHere, "ripf": fixedHere, "def_msg_id": fixedHere,
+	"validity": "one for all carriers: messages.validity",
 	"src_addr": "a company's senders", "custom_tlvs": "it checks what senders give; carriers[].tlvs adds fixed ones",
 }
 
 // jasminKeys are the keys that are taken over.
-var jasminKeys = []string{"cid", "host", "port", "username", "password", "systype", "bind", "bind_ton", "bind_npi", "src_ton", "src_npi", "dst_ton", "dst_npi",
+var jasminKeys = []string{"cid", "host", "port", "username", "password", "systype", "bind", "bind_ton", "bind_npi",
+	"src_ton", "src_npi", "dst_ton", "dst_npi",
 	"addr_range", "submit_throughput", "elink_interval", "res_to", "ssl", "dlr_msgid", "priority", "coding"}
 
 func isJasminKey(key string) bool {
@@ -53,13 +58,15 @@ func isJasminKey(key string) bool {
 }
 
 // ErrPickle says how to export a store that is not text.
-var ErrPickle = errors.New(`this is a file of Jasmin's store, which only Jasmin reads. Write what jCli shows into a text file: "smppccm -l" lists the connectors, "smppccm -s CID" shows one`)
+var ErrPickle = errors.New(
+	`this is a file of Jasmin's store, which only Jasmin reads. Write what jCli shows into a text file: "smppccm -l" lists the connectors, "smppccm -s CID" shows one`)
 
 // jasminOutput are lines that jCli writes.
-var jasminOutput = regexp.MustCompile(`^(#|Adding |Updating |Successfully |Total |Authentication|Welcome |Type |Session |Connected |Trying |Escape |Username|Password:|ok$|ko$)`)
+var jasminOutput = regexp.MustCompile(
+	`^(#|Adding |Updating |Successfully |Total |Authentication|Welcome |Type |Session |Connected |Trying |Escape |Username|Password:|ok$|ko$)`)
 
-// Jasmin proposes a configuration from a script for jCli, or from what it shows: the blocks of smppccm -a and -u, and the
-// output of smppccm -s.
+// Jasmin proposes a configuration from a script for jCli, or from what it shows: the blocks of smppccm -a and -u, and
+// the output of smppccm -s.
 func Jasmin(path string) (*Proposal, error) {
 	text, err := readText(path)
 	switch {
@@ -129,13 +136,17 @@ func (r *jasminReader) line(at setting, text string) {
 
 // jasminCommands are the reasons of jCli's other commands.
 var jasminCommands = map[string]string{
-	"user": "create a company and an API key for it: intumwa admin company create, admin token create", "group": "a company is the group of its people",
-	"mtrouter": ownRoutes, "morouter": "messages from handsets: docs/handsets.md", "filter": ownRoutes, "mtinterceptor": "interceptors are not supported",
-	"mointerceptor": "interceptors are not supported", "httpccm": "webhooks: each company sets its endpoint", "stats": "no setting", "persist": "no setting", "load": "no setting",
+	"user":     "create a company and an API key for it: intumwa admin company create, admin token create",
+	"group":    "a company is the group of its people",
+	"mtrouter": ownRoutes, "morouter": "messages from handsets: docs/handsets.md", "filter": ownRoutes,
+	"mtinterceptor": "interceptors are not supported",
+	"mointerceptor": "interceptors are not supported", "httpccm": "webhooks: each company sets its endpoint",
+	"stats": "no setting", "persist": "no setting", "load": "no setting",
 	"quit": "no setting", "help": "no setting",
 }
 
-// command reads an smppccm command. What follows -a on its line counts as lines of the block: key value, or --key=value.
+// command reads an smppccm command. What follows -a on its line counts as lines of the block: key value, or
+// --key=value.
 func (r *jasminReader) command(at setting, words []string) {
 	r.open, r.loose = nil, false
 	at.name = strings.Join(words[:min(2, len(words))], " ")
@@ -158,7 +169,8 @@ func (r *jasminReader) command(at setting, words []string) {
 		}
 		return
 	case "-r", "--remove":
-		r.connectors = slices.DeleteFunc(r.connectors, func(c *connector) bool { return len(words) > 2 && c.value("cid", "") == words[2] })
+		r.connectors = slices.DeleteFunc(r.connectors,
+			func(c *connector) bool { return len(words) > 2 && c.value("cid", "") == words[2] })
 		return
 	default:
 		r.p.ignore(at, "no setting; intumwa admin link pause and resume stop and start a link")

@@ -31,13 +31,20 @@ var kannelIgnored = map[string]string{
 	"log-file": ownLogs, "log-level": ownLogs, "log-format": ownLogs,
 	"allowed-smsc-id": ownRoutes, "denied-smsc-id": ownRoutes, "preferred-smsc-id": ownRoutes, "smsc-admin-id": ownRoutes,
 	"allowed-smsc-id-regex": ownRoutes, "denied-smsc-id-regex": ownRoutes, "preferred-smsc-id-regex": ownRoutes,
-	"denied-prefix": ownRoutes, "allowed-prefix-regex": ownRoutes, "denied-prefix-regex": ownRoutes, "preferred-prefix-regex": ownRoutes,
-	"reroute": ownRoutes, "reroute-smsc-id": ownRoutes, "reroute-receiver": ownRoutes, "reroute-dlr": ownRoutes, "dead-start": "intumwa admin link pause stops a link",
+	"denied-prefix": ownRoutes, "allowed-prefix-regex": ownRoutes, "denied-prefix-regex": ownRoutes,
+	"preferred-prefix-regex": ownRoutes,
+	"reroute":                ownRoutes, "reroute-smsc-id": ownRoutes, "reroute-receiver": ownRoutes,
+	"reroute-dlr":        ownRoutes,
+	"dead-start":         "intumwa admin link pause stops a link",
 	"unified-prefix":     "numbers are normalized, carriers[].dest_form is how a carrier gets them",
-	"connection-timeout": fixedHere + ": a link that answers no enquire_link is closed", "reconnect-delay": fixedHere + ": 1 s, growing to 30 s", "keepalive": "enquire_link",
-	"idle-timeout": fixedHere, "esm-class": fixedHere + ": 0 (default mode), and 0x40 with a UDH", "alt-dcs": fixedHere + ": carriers[].data_coding changes data_coding",
-	"my-number": "receipts and messages from handsets keep the address that the carrier wrote", "alt-addr-charset": "senders have ASCII letters and digits only",
-	"max-sms-octets": fixedHere, "our-port": "the system chooses the port", "our-receiver-port": "the system chooses the port", "max-error-count": fixedHere,
+	"connection-timeout": fixedHere + ": a link that answers no enquire_link is closed", "reconnect-delay": fixedHere +
+		": 1 s, growing to 30 s", "keepalive": "enquire_link",
+	"idle-timeout": fixedHere, "esm-class": fixedHere + ": 0 (default mode), and 0x40 with a UDH", "alt-dcs": fixedHere +
+		": carriers[].data_coding changes data_coding",
+	"my-number":        "receipts and messages from handsets keep the address that the carrier wrote",
+	"alt-addr-charset": "senders have ASCII letters and digits only",
+	"max-sms-octets":   fixedHere, "our-port": "the system chooses the port",
+	"our-receiver-port": "the system chooses the port", "max-error-count": fixedHere,
 }
 
 // Kannel proposes a configuration from kannel.conf and the files that it includes.
@@ -225,8 +232,10 @@ func (p *Proposal) tonNPI(g *group, c *carrier) {
 // linkSetting takes over a line of a link. Lines that count only together with others are passed by.
 func (p *Proposal) linkSetting(c *carrier, l *keys, s setting) {
 	switch s.name {
-	case "group", "smsc", "smsc-id", "host", "alt-host", "port", "alt-port", "receive-port", "transceiver-mode", "instances",
-		"source-addr-ton", "source-addr-npi", "source-addr-autodetect", "dest-addr-ton", "dest-addr-npi", "bind-addr-ton", "bind-addr-npi", "use-ssl", "ssl-client-certkey-file":
+	case "group", "smsc", "smsc-id", "host", "alt-host", "port", "alt-port", "receive-port", "transceiver-mode",
+		"instances",
+		"source-addr-ton", "source-addr-npi", "source-addr-autodetect", "dest-addr-ton", "dest-addr-npi", "bind-addr-ton",
+		"bind-addr-npi", "use-ssl", "ssl-client-certkey-file":
 	case "smsc-username", "system-id":
 		l.set("system_id", quote(s.value))
 	case "smsc-password":

@@ -81,7 +81,8 @@ func (r *reader) read(path string) error {
 	return nil
 }
 
-// include reads a file, or the files of a directory. A relative path is meant from the directory of the including file, if it is there.
+// include reads a file, or the files of a directory. A relative path is meant from the directory of the including file,
+// if it is there.
 func (r *reader) include(s setting) error {
 	path := s.value
 	if beside := filepath.Join(filepath.Dir(s.file), path); !filepath.IsAbs(path) && exists(beside) {
@@ -119,7 +120,8 @@ func (r *reader) end() error {
 	r.open = nil
 	name, given := g.get("group")
 	if !given {
-		return fmt.Errorf("%s:%d: this group has no line group =; an empty line ends a group", g.settings[0].file, g.settings[0].line)
+		return fmt.Errorf("%s:%d: this group has no line group =; an empty line ends a group", g.settings[0].file,
+			g.settings[0].line)
 	}
 	g.name = name.value
 	r.groups = append(r.groups, g)

@@ -45,7 +45,8 @@ func (ps *Pages) actRows(v *web.Visit, list []audit.Act) []actRow {
 		who, ok := known[a.Actor]
 		if !ok {
 			who = a.Actor
-			if id, err := strconv.ParseInt(strings.TrimPrefix(a.Actor, "user "), 10, 64); err == nil && strings.HasPrefix(a.Actor, "user ") {
+			if id, err := strconv.ParseInt(strings.TrimPrefix(a.Actor, "user "), 10, 64); err == nil &&
+				strings.HasPrefix(a.Actor, "user ") {
 				if user, err := ps.Deps.People.UserByID(v.Ctx(), id); err == nil {
 					who = user.Email
 				}
@@ -62,16 +63,29 @@ func (ps *Pages) actRows(v *web.Visit, list []audit.Act) []actRow {
 
 // stateTexts maps the names of recorded values to the keys of their texts.
 var stateTexts = map[string]string{
-	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart", "reason": "acts.is.reason", "quiet_hours": "acts.is.quiet", "name": "acts.is.name",
-	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "kind": "acts.is.kind", "note": "acts.is.note", "valid_from": "acts.is.from", "bif": "acts.is.bif",
-	"user_id": "acts.is.user", "owner_id": "acts.is.owner", "company_id": "acts.is.company", "email": "acts.is.email", "role": "acts.is.role", "administrator": "acts.is.administrator", "disabled": "acts.is.disabled",
-	"revoked": "acts.is.revoked", "paused": "acts.is.paused", "state": "acts.is.state", "since": "acts.is.since", "found": "acts.is.found", "url": "acts.is.url",
+	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart",
+	"reason": "acts.is.reason", "quiet_hours": "acts.is.quiet", "name": "acts.is.name",
+	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount",
+	"kind": "acts.is.kind", "note": "acts.is.note", "valid_from": "acts.is.from", "bif": "acts.is.bif",
+	"user_id": "acts.is.user", "owner_id": "acts.is.owner", "company_id": "acts.is.company", "email": "acts.is.email",
+	"role": "acts.is.role", "administrator": "acts.is.administrator", "disabled": "acts.is.disabled",
+	"revoked": "acts.is.revoked", "paused": "acts.is.paused", "state": "acts.is.state", "since": "acts.is.since",
+	"found": "acts.is.found", "url": "acts.is.url",
 	"phone_number": "acts.is.number", "daily_cap": "acts.is.cap", "repeat_seconds": "acts.is.interval",
-	"repeats_a_day": "acts.is.repeats", "number_a_day": "acts.is.messages", "bodies": "acts.is.bodies", "active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",
-	"scopes": "acts.is.scopes", "expires_at": "acts.is.expires", "sessions": "acts.is.sessions", "window": "acts.is.window", "tps": "acts.is.tps", "binds": "acts.is.binds", "networks": "acts.is.networks", "alphabet": "acts.is.alphabet", "events": "acts.is.events", "to": "acts.is.to", "low_balance": "acts.is.thresholds", "address": "acts.is.address", "keyword": "acts.is.keyword", "carrier": "acts.is.carrier", "sender": "acts.is.sender", "sent_on": "registration.sent.on",
-	"nif": "facts.nif", "trade_register": "facts.register", "company_address": "facts.address", "contact": "facts.contact", "document": "facts.document", "octets": "acts.is.octets", "locale": "acts.is.locale",
-	"system_id": "acts.is.systemid", "next": "acts.is.next", "messages": "acts.is.processed", "pending": "acts.is.pending", "receipts": "acts.is.receipts", "inbound": "tab.inbound", "test_codes": "acts.is.codes",
-	"verifications": "tab.verifications", "exports": "exports.files", "cancelled": "acts.is.cancelled", "credits_returned": "acts.is.returned", "left": "acts.is.left", "handed_over": "acts.is.handed",
+	"repeats_a_day": "acts.is.repeats", "number_a_day": "acts.is.messages", "bodies": "acts.is.bodies",
+	"active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",
+	"scopes": "acts.is.scopes", "expires_at": "acts.is.expires", "sessions": "acts.is.sessions",
+	"window": "acts.is.window", "tps": "acts.is.tps", "binds": "acts.is.binds", "networks": "acts.is.networks",
+	"alphabet": "acts.is.alphabet", "events": "acts.is.events", "to": "acts.is.to", "low_balance": "acts.is.thresholds",
+	"address": "acts.is.address", "keyword": "acts.is.keyword", "carrier": "acts.is.carrier", "sender": "acts.is.sender",
+	"sent_on": "registration.sent.on",
+	"nif":     "facts.nif", "trade_register": "facts.register", "company_address": "facts.address",
+	"contact":  "facts.contact",
+	"document": "facts.document", "octets": "acts.is.octets", "locale": "acts.is.locale",
+	"system_id": "acts.is.systemid", "next": "acts.is.next", "messages": "acts.is.processed", "pending": "acts.is.pending",
+	"receipts": "acts.is.receipts", "inbound": "tab.inbound", "test_codes": "acts.is.codes",
+	"verifications": "tab.verifications", "exports": "exports.files", "cancelled": "acts.is.cancelled",
+	"credits_returned": "acts.is.returned", "left": "acts.is.left", "handed_over": "acts.is.handed",
 	"failed": "acts.is.failed", "message_ids": "message.number",
 }
 
@@ -98,10 +112,14 @@ func changesOf(l *texts.Language, before, after json.RawMessage) (changes []actC
 // valueTexts maps the recorded values of a name to the keys of their texts.
 var valueTexts = map[string]map[string]string{
 	"kind": texts.EntryKinds,
-	"role": {"owner": "role.owner", "sender": "role.sender", "developer": "role.developer", "finance": "role.finance", "reader": "role.reader"},
-	"state": {senders.RegistrationRequested: "registration.requested", senders.RegistrationSent: "registration.sent", senders.RegistrationApproved: "registration.approved",
-		senders.RegistrationRefused: "registration.refused", senders.RegistrationNotNeeded: "registration.unneeded", "waiting": "verification.text.waiting",
-		webhooks.StatePending: "delivery.pending", webhooks.StateDelivered: "delivery.delivered", webhooks.StateFailed: "delivery.failed"},
+	"role": {"owner": "role.owner", "sender": "role.sender", "developer": "role.developer", "finance": "role.finance",
+		"reader": "role.reader"},
+	"state": {senders.RegistrationRequested: "registration.requested", senders.RegistrationSent: "registration.sent",
+		senders.RegistrationApproved: "registration.approved",
+		senders.RegistrationRefused:  "registration.refused", senders.RegistrationNotNeeded: "registration.unneeded",
+		"waiting":             "verification.text.waiting",
+		webhooks.StatePending: "delivery.pending", webhooks.StateDelivered: "delivery.delivered",
+		webhooks.StateFailed: "delivery.failed"},
 	"scopes": {accounts.ScopeSend: "acts.value.send", accounts.ScopeRead: "acts.value.read", keys.ScopeSMPP: "nav.smpp"},
 	"to":     {dispatcher.Refuse: "acts.value.refuse"},
 	"bodies": {"none": "acts.value.always", "final": "acts.value.final"},
@@ -145,8 +163,10 @@ func valueText(l *texts.Language, name, value string) string {
 }
 
 // countNames are the names of recorded counts; other numbers are ids.
-var countNames = map[string]bool{"credits": true, "amount": true, "octets": true, "daily_cap": true, "repeat_seconds": true, "repeats_a_day": true, "number_a_day": true,
-	"low_balance": true, "tps": true, "window": true, "sessions": true, "binds": true, "messages": true, "pending": true, "receipts": true, "inbound": true, "events": true,
+var countNames = map[string]bool{"credits": true, "amount": true, "octets": true, "daily_cap": true,
+	"repeat_seconds": true, "repeats_a_day": true, "number_a_day": true,
+	"low_balance": true, "tps": true, "window": true, "sessions": true, "binds": true, "messages": true, "pending": true,
+	"receipts": true, "inbound": true, "events": true,
 	"found": true, "cancelled": true, "credits_returned": true, "left": true, "handed_over": true, "failed": true}
 
 // stateOf returns a recorded state's values by name, for display.

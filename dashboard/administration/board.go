@@ -202,8 +202,9 @@ func (s *links) view(l *texts.Language) boardView {
 
 // viewOf returns one link's state, with its worst problem.
 func viewOf(l *texts.Language, link dispatcher.LinkState, now time.Time) linkView {
-	row := linkView{LinkState: link, Name: sms.Printable(link.Link), Kind: good, Lasted: age(l, max(now.Sub(link.Since), 0)),
-		Full: 100 * min(link.InFlight, link.Window) / max(link.Window, 1), Pace: l.T("links.unbounded")}
+	row := linkView{LinkState: link, Name: sms.Printable(link.Link), Kind: good,
+		Lasted: age(l, max(now.Sub(link.Since), 0)),
+		Full:   100 * min(link.InFlight, link.Window) / max(link.Window, 1), Pace: l.T("links.unbounded")}
 	if link.TPS > 0 {
 		row.Pace = l.T("links.persecond", strconv.FormatFloat(link.TPS, 'f', -1, 64))
 		if link.TPS >= 10 {
@@ -222,13 +223,15 @@ func viewOf(l *texts.Language, link dispatcher.LinkState, now time.Time) linkVie
 	case link.RetiredTo != nil && *link.RetiredTo == dispatcher.Refuse:
 		row.Kind, row.Shown, row.Why = off, l.T("links.state.retired"), l.T("links.why.closed")
 	case link.RetiredTo != nil:
-		row.Kind, row.Shown, row.Why = off, l.T("links.state.retired"), l.T("links.why.retired", sms.Printable(*link.RetiredTo))
+		row.Kind, row.Shown, row.Why = off, l.T("links.state.retired"),
+			l.T("links.why.retired", sms.Printable(*link.RetiredTo))
 	case link.State == "paused":
 		row.Kind, row.Shown, row.Why = off, l.T("links.state.paused"), l.T("links.why.paused")
 	case link.Unheld:
 		row.Kind, row.Shown, row.Why = bad, l.T("links.state.down"), l.T("links.why.unheld")
 	case link.Broken:
-		row.Kind, row.Shown, row.Why, row.Error = bad, l.T("links.state.stopped"), l.T("links.why.broken"), sms.Printable(link.LastError)
+		row.Kind, row.Shown, row.Why, row.Error = bad, l.T("links.state.stopped"), l.T("links.why.broken"),
+			sms.Printable(link.LastError)
 	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // down briefly: links usually recover
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.connecting"), l.T("links.why.connecting")
 	case link.State != "bound": // reconnecting: shown with the time since it last carried messages
@@ -239,7 +242,8 @@ func viewOf(l *texts.Language, link dispatcher.LinkState, now time.Time) linkVie
 	case link.Overdue > 0:
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.bound"), l.N("links.why.silent", link.Overdue)
 	case link.SendersHeld > 0:
-		row.Kind, row.Shown, row.Why, row.Error = wait, l.T("links.state.bound"), l.N("links.why.held", link.SendersHeld), sms.Printable(link.LastError)
+		row.Kind, row.Shown, row.Why, row.Error = wait, l.T("links.state.bound"), l.N("links.why.held", link.SendersHeld),
+			sms.Printable(link.LastError)
 	case link.Throttled > 0:
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.throttled"), l.N("links.why.throttled", link.Throttled)
 	default:

@@ -17,7 +17,8 @@ func TestLinkProblems(t *testing.T) {
 	}
 	l, _ := w.ByTag("en")
 	now := time.Now()
-	well := dispatcher.LinkState{Carrier: "lumitel", Link: "well", State: "bound", Window: 10, InFlight: 10, TPS: 50, Since: now.Add(-time.Hour), ServedAt: now, Accepted: 3000}
+	well := dispatcher.LinkState{Carrier: "lumitel", Link: "well", State: "bound", Window: 10, InFlight: 10, TPS: 50,
+		Since: now.Add(-time.Hour), ServedAt: now, Accepted: 3000}
 	for name, try := range map[string]struct {
 		change func(*dispatcher.LinkState)
 		kind   severity
@@ -47,7 +48,8 @@ func TestLinkProblems(t *testing.T) {
 		both := links{At: now, Links: []dispatcher.LinkState{well, link}}
 		view := both.view(l)
 		row := view.Carriers[0].Links[1]
-		if row.Kind != try.kind || row.Shown != try.state || view.Kind != try.whole || row.Why == "" || (len(view.Sick) == 0) != (try.kind == good) {
+		if row.Kind != try.kind || row.Shown != try.state || view.Kind != try.whole || row.Why == "" ||
+			(len(view.Sick) == 0) != (try.kind == good) {
 			t.Errorf("%s: %+v of %+v", name, row, view)
 		}
 		if name == "never back" && row.Lasted != "3 min" {
@@ -55,12 +57,15 @@ func TestLinkProblems(t *testing.T) {
 		}
 	}
 	for due, kind := range map[time.Duration]severity{0: good, 2 * time.Minute: wait, time.Hour: bad} {
-		view := (&links{At: now, Links: []dispatcher.LinkState{well}, Backlogs: map[string]backlog{"lumitel": {5, due}}}).view(l)
-		if view.Kind != kind || view.Carriers[0].Kind != kind || !strings.Contains(view.Carriers[0].Waiting, "5 messages wait") {
+		view := (&links{At: now, Links: []dispatcher.LinkState{well},
+			Backlogs: map[string]backlog{"lumitel": {5, due}}}).view(l)
+		if view.Kind != kind || view.Carriers[0].Kind != kind ||
+			!strings.Contains(view.Carriers[0].Waiting, "5 messages wait") {
 			t.Errorf("due for %v: %+v", due, view)
 		}
 	}
-	view := (&links{At: now, Links: []dispatcher.LinkState{well}, Backlogs: map[string]backlog{"gone": {1, time.Second}}}).view(l)
+	view := (&links{At: now, Links: []dispatcher.LinkState{well},
+		Backlogs: map[string]backlog{"gone": {1, time.Second}}}).view(l)
 	if view.Kind != bad || len(view.Sick) != 1 || view.Sick[0].Name != "gone" {
 		t.Errorf("messages that wait for a carrier without links: %+v", view)
 	}

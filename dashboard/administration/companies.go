@@ -32,7 +32,8 @@ func applicantID(a *companies.Applicant) int64 { return a.Company.ID }
 
 // Awaiting is GET /admin: the companies waiting for approval or verification.
 func (ps *Pages) Awaiting(v *web.Visit) error {
-	rows, err := web.List(v, "/admin", web.RowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
+	rows, err := web.List(v, "/admin", web.RowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64,
+		error) {
 		found, err := ps.Deps.Companies.Awaiting(v.Ctx(), before, limit+1)
 		return web.ByID(limit, applicantID, found, err)
 	})
@@ -49,10 +50,11 @@ type companiesPage struct {
 func (ps *Pages) Companies(v *web.Visit) (err error) {
 	f := v.Parameters("q")
 	var p companiesPage
-	if p.Listing, err = web.List(v, "/admin/companies", web.RowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
-		found, err := ps.Deps.Companies.FindCompanies(v.Ctx(), f.Value("q"), before, limit+1)
-		return web.ByID(limit, applicantID, found, err)
-	}); err != nil {
+	if p.Listing, err = web.List(v, "/admin/companies", web.RowsOnPage,
+		func(before int64, limit int) ([]companies.Applicant, int64, error) {
+			found, err := ps.Deps.Companies.FindCompanies(v.Ctx(), f.Value("q"), before, limit+1)
+			return web.ByID(limit, applicantID, found, err)
+		}); err != nil {
 		return err
 	}
 	ids := make([]int64, len(p.Rows))
@@ -117,7 +119,8 @@ func (ps *Pages) companyPage(v *web.Visit) (data adminCompanyPage, err error) {
 	case !errors.Is(err, webhooks.ErrNotFound):
 		return data, err
 	}
-	if data.Counts, err = lookup.New(ps.Deps.Pool).Count(v.Ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
+	if data.Counts, err = lookup.New(ps.Deps.Pool).Count(v.Ctx(), sms.CompanyID(id),
+		postgres.Now().Add(-recently)); err != nil {
 		return data, err
 	}
 	list, _, err := audit.List(v.Ctx(), ps.Deps.Pool, audit.Filter{Company: sms.CompanyID(id)}, 0, 10)
@@ -186,7 +189,8 @@ func returnPath(v *web.Visit, path string) string {
 // AddCredits is POST /admin/companies/:id/credits. The form's key identifies the grant, so it is made only once.
 func (ps *Pages) AddCredits(v *web.Visit) error {
 	f, id := v.Form(), v.ID()
-	amount, err := strconv.ParseInt(strings.NewReplacer("−", "-", " ", "", "\u202f", "", "\u00a0", "").Replace(f.Required("amount")), 10, 64)
+	amount, err := strconv.ParseInt(strings.NewReplacer("−", "-", " ", "", "\u202f", "", "\u00a0", "").Replace(
+		f.Required("amount")), 10, 64)
 	if err != nil || amount == 0 || amount > maxCredits || amount < -maxCredits {
 		f.Refuse("amount", "credits.amount.wrong", maxCredits)
 	}
@@ -196,7 +200,8 @@ func (ps *Pages) AddCredits(v *web.Visit) error {
 	if !f.OK() {
 		return ps.AdminCompany(v)
 	}
-	_, err = ps.By(v).AddCredits(v.Ctx(), billing.Adjustment{Company: id, Amount: amount, Note: note, Correction: f.Value("correction") == "yes", Once: &once})
+	_, err = ps.By(v).AddCredits(v.Ctx(), billing.Adjustment{Company: id, Amount: amount, Note: note,
+		Correction: f.Value("correction") == "yes", Once: &once})
 	switch {
 	case errors.Is(err, billing.ErrNegative):
 		f.Refuse("amount", "credits.negative")

@@ -71,7 +71,8 @@ type Changes interface {
 	RevokeToken(ctx context.Context, id int64, may func(owner people.User) bool) (company int64, err error)
 	SetCompany(ctx context.Context, id int64, to operations.CompanyChange) (operations.Settings, error)
 	SetPaused(ctx context.Context, link string, paused bool) (state string, err error)
-	SetRegistration(ctx context.Context, sender int64, carrier string, to senders.RegistrationChange, version *string) (senders.Registration, error)
+	SetRegistration(ctx context.Context, sender int64, carrier string, to senders.RegistrationChange, version *string) (
+		senders.Registration, error)
 	SetRegistrationDocument(ctx context.Context, registration int64, name string, file []byte) error
 	SetUser(ctx context.Context, id int64, change, reason string) (operations.User, error)
 }

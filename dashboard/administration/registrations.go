@@ -73,7 +73,8 @@ func senderPath(id int64) string { return fmt.Sprintf("/admin/senders/%d", id) }
 
 // UploadRegistrationDocument is POST /admin/registrations/:id/document.
 func (ps *Pages) UploadRegistrationDocument(v *web.Visit) error {
-	err := v.ReceiveDocument(-v.Session.User.ID, nil, func(name string, file []byte) error { // negative: no company has that id
+	err := v.ReceiveDocument(-v.Session.User.ID, nil, func(name string, file []byte) error {
+		// negative: no company has that id
 		return ps.By(v).SetRegistrationDocument(v.Ctx(), v.ID(), name, file)
 	})
 	if err != nil {
@@ -100,10 +101,11 @@ func (ps *Pages) RegistrationDocument(v *web.Visit) error {
 
 // LateRegistrations is GET /admin/senders/late: the senders that have waited for a carrier for more than a week.
 func (ps *Pages) LateRegistrations(v *web.Visit) error {
-	rows, err := web.List(v, "/admin/senders/late", web.RowsOnPage, func(after int64, limit int) ([]senders.Registration, int64, error) {
-		found, err := ps.Deps.Senders.LateRegistrations(v.Ctx(), after, limit+1)
-		return web.ByID(limit, func(r *senders.Registration) int64 { return r.ID }, found, err)
-	})
+	rows, err := web.List(v, "/admin/senders/late", web.RowsOnPage,
+		func(after int64, limit int) ([]senders.Registration, int64, error) {
+			found, err := ps.Deps.Senders.LateRegistrations(v.Ctx(), after, limit+1)
+			return web.ByID(limit, func(r *senders.Registration) int64 { return r.ID }, found, err)
+		})
 	return v.Page(err, "adminlate", rows)
 }
 

@@ -50,7 +50,8 @@ func (p *searchPage) only() string {
 	return "/admin/messages/" + p.Messages[0].ULID.String()
 }
 
-// Search is GET /admin/search: it finds companies, users, senders, messages and batches by id, name or number, and messages by a carrier's id.
+// Search is GET /admin/search: it finds companies, users, senders, messages and batches by id, name or number, and
+// messages by a carrier's id.
 func (ps *Pages) Search(v *web.Visit) error {
 	data := searchPage{Query: v.Parameters("q").Value("q")}
 	if data.Query == "" {
@@ -138,7 +139,8 @@ func (ps *Pages) find(v *web.Visit, data *searchPage) (path string, err error) {
 func (ps *Pages) findNumber(v *web.Visit, data *searchPage) error {
 	ctx, cancel := context.WithTimeout(v.Ctx(), numberTimeout)
 	defer cancel()
-	list, back, next, err := lookup.New(ps.Deps.Pool).OperatorsByNumber(ctx, data.Number, v.After("before"), web.RowsOnPage)
+	list, back, next, err := lookup.New(ps.Deps.Pool).OperatorsByNumber(ctx, data.Number, v.After("before"),
+		web.RowsOnPage)
 	if err != nil && ctx.Err() != nil && v.Ctx().Err() == nil {
 		data.Late = true
 		return nil

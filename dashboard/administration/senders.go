@@ -18,10 +18,11 @@ type waitingSendersPage struct {
 // WaitingSenders is GET /admin/senders.
 func (ps *Pages) WaitingSenders(v *web.Visit) (err error) {
 	var p waitingSendersPage
-	if p.Listing, err = web.List(v, "/admin/senders", web.RowsOnPage, func(before int64, limit int) ([]senders.SenderRequest, int64, error) {
-		found, err := ps.Deps.Senders.WaitingSenders(v.Ctx(), before, limit+1)
-		return web.ByID(limit, func(s *senders.SenderRequest) int64 { return s.ID }, found, err)
-	}); err != nil {
+	if p.Listing, err = web.List(v, "/admin/senders", web.RowsOnPage,
+		func(before int64, limit int) ([]senders.SenderRequest, int64, error) {
+			found, err := ps.Deps.Senders.WaitingSenders(v.Ctx(), before, limit+1)
+			return web.ByID(limit, func(s *senders.SenderRequest) int64 { return s.ID }, found, err)
+		}); err != nil {
 		return err
 	}
 	ids := make([]int64, len(p.Rows))
@@ -37,7 +38,8 @@ func (ps *Pages) WaitingSenders(v *web.Visit) (err error) {
 
 // ApproveSender is POST /admin/senders/:id/approve. It approves what the page showed.
 func (ps *Pages) ApproveSender(v *web.Visit) error {
-	return ps.decideSender(v, operations.Decision{Approved: true, Version: new(v.Form().Value("version"))}, "flash.sender.approved")
+	return ps.decideSender(v, operations.Decision{Approved: true, Version: new(v.Form().Value("version"))},
+		"flash.sender.approved")
 }
 
 // WithdrawSender is POST /admin/senders/:id/withdraw: it withdraws an approval or refuses a waiting sender.

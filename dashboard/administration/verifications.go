@@ -32,13 +32,15 @@ func (ps *Pages) AdminVerifications(v *web.Visit) (err error) {
 		return err
 	}
 	today := postgres.Now().In(sms.Burundi)
-	p.Conversions, p.More, err = ps.Deps.Verifications.Conversions(v.Ctx(), verifications.ConversionFilter{First: today.AddDate(0, 0, 1-p.Days), Last: today}, conversionsOnPage)
+	p.Conversions, p.More, err = ps.Deps.Verifications.Conversions(
+		v.Ctx(), verifications.ConversionFilter{First: today.AddDate(0, 0, 1-p.Days), Last: today}, conversionsOnPage)
 	return v.Page(err, "adminverifications", p)
 }
 
 // ApproveText is POST /admin/verifications/:id/approve. It approves what the page showed.
 func (ps *Pages) ApproveText(v *web.Visit) error {
-	return ps.decideText(v, operations.Decision{Approved: true, Version: new(v.Form().Value("version"))}, "flash.verification.text.approved")
+	return ps.decideText(v, operations.Decision{Approved: true, Version: new(v.Form().Value("version"))},
+		"flash.verification.text.approved")
 }
 
 // RefuseText is POST /admin/verifications/:id/refuse.

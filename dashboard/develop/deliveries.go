@@ -32,7 +32,8 @@ type deliveriesPage struct {
 func (ps *Pages) Deliveries(v *web.Visit, t web.Tenant) (err error) {
 	f, hooks := v.Parameters("state", "event", "since"), ps.Deps.Webhooks
 	p := deliveriesPage{
-		States: v.Options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered, "delivery.delivered", webhooks.StateFailed, "delivery.failed"),
+		States: v.Options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered,
+			"delivery.delivered", webhooks.StateFailed, "delivery.failed"),
 		Events: append(v.Options("", "deliveries.any"), eventOptions()...),
 		From:   postgres.Now().Add(-24 * time.Hour).In(texts.Bujumbura).Format(web.LocalTime),
 	}
@@ -43,9 +44,10 @@ func (ps *Pages) Deliveries(v *web.Visit, t web.Tenant) (err error) {
 	if web.Among(p.Events, f.Value("event")) {
 		filter.Event = f.Value("event")
 	}
-	if p.Listing, err = web.List(v, "/deliveries", deliveriesOnPage, func(before int64, limit int) ([]webhooks.Delivery, int64, error) {
-		return hooks.Deliveries(v.Ctx(), t.CompanyID(), filter, before, limit)
-	}); err != nil {
+	if p.Listing, err = web.List(v, "/deliveries", deliveriesOnPage,
+		func(before int64, limit int) ([]webhooks.Delivery, int64, error) {
+			return hooks.Deliveries(v.Ctx(), t.CompanyID(), filter, before, limit)
+		}); err != nil {
 		return err
 	}
 	given, _, err := hooks.Deliveries(v.Ctx(), t.CompanyID(), webhooks.Filter{State: webhooks.StateFailed}, 0, 1)

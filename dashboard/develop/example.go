@@ -50,8 +50,8 @@ func (k newKey) Sent() string {
 	return answer.ID
 }
 
-// example completes k for its page. The recipient is the verified test number while the test pool has segments, otherwise a number
-// of the sandbox.
+// example completes k for its page. The recipient is the verified test number while the test pool has segments,
+// otherwise a number of the sandbox.
 func (ps *Pages) example(v *web.Visit, k *newKey, test testmode.Mode) {
 	k.Once, k.Test = cmp.Or(k.Once, web.NewFormKey()), test
 	if k.Number == "" {
@@ -77,10 +77,13 @@ func (ps *Pages) RunExample(v *web.Visit, _ *people.Session) error {
 	if err != nil { // no key at all
 		return v.Redirect("/keys", "")
 	}
-	v.Leave()                                                                                            // the API has its own bounds
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Ctx()), web.RequestTimeout-2*time.Second) // it is sent even if the browser disconnects
+	// the API has its own bounds
+	v.Leave()
+	// it is sent even if the browser disconnects
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Ctx()), web.RequestTimeout-2*time.Second)
 	defer cancel()
-	answer, err := inprocess.Post(ctx, ps.API, v.C.Request, "/v1/sms", k.Text, ps.exampleTo(v, k.Number), http.Header{"Idempotency-Key": {web.KeyPrefix + k.Once}})
+	answer, err := inprocess.Post(ctx, ps.API, v.C.Request, "/v1/sms", k.Text, ps.exampleTo(v, k.Number),
+		http.Header{"Idempotency-Key": {web.KeyPrefix + k.Once}})
 	if err != nil {
 		return err
 	}

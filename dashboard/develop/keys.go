@@ -61,12 +61,14 @@ func (ps *Pages) Keys(v *web.Visit, s *people.Session) (err error) {
 	f := v.Form()
 	f.FormKey()
 	data.Limited = f.Value("scope")+f.Value("days")+f.Value("networks") != ""
-	data.Scopes = v.Options("", "keys.scope.both", accounts.ScopeSend, "keys.scope.send", accounts.ScopeRead, "keys.scope.read")
+	data.Scopes = v.Options("", "keys.scope.both", accounts.ScopeSend, "keys.scope.send", accounts.ScopeRead,
+		"keys.scope.read")
 	data.Lives = v.Options("", "keys.days.none", "30", "keys.days.30", "90", "keys.days.90", "365", "keys.days.365")
 	return v.Page(err, "keys", data)
 }
 
-// Tokens returns the API keys of the user's company, or those of a user without one. Keys of kind SMPP are on their own page.
+// Tokens returns the API keys of the user's company, or those of a user without one. Keys of kind SMPP are on their own
+// page.
 func (ps *Pages) Tokens(v *web.Visit) (own []keys.Token, err error) {
 	if company := v.Session.Company; company != nil {
 		own, err = ps.Deps.Keys.TokensOfCompany(v.Ctx(), company.ID)

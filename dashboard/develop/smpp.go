@@ -93,9 +93,10 @@ func (ps *Pages) CreateSMPPKey(v *web.Visit, t web.Tenant) error {
 	if !f.OK() {
 		return ps.SMPP(v, t)
 	}
-	_, _, err := ps.By(v).CreateSMPPKey(v.Ctx(), t.User.ID, name, networks, keys.SMPPLimits{}, func(tx pgx.Tx, text string) error {
-		return v.KeepFirst(tx, "smpp "+f.FormKey(), text)
-	})
+	_, _, err := ps.By(v).CreateSMPPKey(v.Ctx(), t.User.ID, name, networks, keys.SMPPLimits{},
+		func(tx pgx.Tx, text string) error {
+			return v.KeepFirst(tx, "smpp "+f.FormKey(), text)
+		})
 	switch {
 	case errors.Is(err, accounts.ErrExists): // a second click: the next page shows the key
 		err = nil
@@ -142,7 +143,8 @@ func (ps *Pages) SetSMPPKey(v *web.Visit) error {
 	change.Alphabet = f.Value("alphabet")
 	for field, to := range map[string]*int{"sessions": &change.Sessions, "window": &change.Window, "tps": &change.TPS} {
 		var err error
-		if *to, err = strconv.Atoi(strings.TrimSpace(f.Value(field))); err != nil || *to == 0 { // accounts would read 0 as unchanged
+		if *to, err = strconv.Atoi(strings.TrimSpace(f.Value(field))); err != nil || *to == 0 {
+			// accounts would read 0 as unchanged
 			*to = -1
 		}
 	}

@@ -82,7 +82,8 @@ func (ps *Pages) Endpoint(v *web.Visit, t web.Tenant) (*webhooks.Endpoint, error
 }
 
 // optionalTexts maps the optional events to the keys of their texts.
-var optionalTexts = map[string]string{webhooks.Received: "webhook.event.received", webhooks.LowBalance: "webhook.event.low",
+var optionalTexts = map[string]string{webhooks.Received: "webhook.event.received",
+	webhooks.LowBalance:    "webhook.event.low",
 	webhooks.BatchFinished: "webhook.event.batch", webhooks.VerificationFinished: "webhook.event.verification"}
 
 // eventOptions are all events, under their names.
@@ -123,8 +124,10 @@ func (ps *Pages) SetWebhook(v *web.Visit, t web.Tenant) error {
 
 // urlRefusalText returns the key of the text for a refused URL.
 func urlRefusalText(reason string) string {
-	texts := map[string]string{webhooks.BadScheme: "webhook.bad.scheme", webhooks.BadUser: "webhook.bad.user", webhooks.BadFragment: "webhook.bad.fragment",
-		webhooks.BadHost: "webhook.bad.host", webhooks.BadAddress: "webhook.bad.address", webhooks.BadPort: "webhook.bad.port"}
+	texts := map[string]string{webhooks.BadScheme: "webhook.bad.scheme", webhooks.BadUser: "webhook.bad.user",
+		webhooks.BadFragment: "webhook.bad.fragment",
+		webhooks.BadHost:     "webhook.bad.host", webhooks.BadAddress: "webhook.bad.address",
+		webhooks.BadPort: "webhook.bad.port"}
 	if key, ok := texts[reason]; ok {
 		return key
 	}
@@ -137,7 +140,8 @@ func (ps *Pages) setEndpoint(v *web.Visit, t web.Tenant, to webhooks.Setting) (w
 
 // SwitchWebhook is POST /webhook/active.
 func (ps *Pages) SwitchWebhook(v *web.Visit, t web.Tenant) error {
-	if _, err := ps.Deps.Webhooks.EndpointOf(v.Ctx(), t.CompanyID()); err != nil { // a missing endpoint would otherwise be refused for its missing URL
+	if _, err := ps.Deps.Webhooks.EndpointOf(v.Ctx(), t.CompanyID()); err != nil {
+		// a missing endpoint would otherwise be refused for its missing URL
 		return err
 	}
 	on, flash := v.Form().Value("on") == "yes", "flash.webhook.off"
@@ -189,7 +193,8 @@ func (ps *Pages) SetPulled(v *web.Visit, t web.Tenant) error {
 // RotateSecret is POST /webhook/rotate.
 func (ps *Pages) RotateSecret(v *web.Visit, t web.Tenant) error {
 	_, err := ps.By(v).RotateSecret(v.Ctx(), t.CompanyID(), keepSecret(v))
-	if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused { // a second click: the page shows the rotation under way
+	if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused {
+		// a second click: the page shows the rotation under way
 		return err
 	}
 	return v.Redirect("/deliveries", "")
@@ -246,7 +251,8 @@ func attemptOf(p *web.View, a webhooks.Attempt) attempt {
 		return shown
 	}
 	texts := map[string][2]string{
-		"timeout": {"attempt.timeout", "attempt.timeout.text"}, "dns": {"attempt.dns", "attempt.dns.text"}, "tls": {"attempt.tls", "attempt.tls.text"},
+		"timeout": {"attempt.timeout", "attempt.timeout.text"}, "dns": {"attempt.dns", "attempt.dns.text"},
+		"tls":     {"attempt.tls", "attempt.tls.text"},
 		"blocked": {"attempt.blocked", "attempt.blocked.text"}, "refused": {"attempt.refused", "attempt.refused.text"},
 	}
 	keys, known := texts[a.Result]

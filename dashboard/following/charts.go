@@ -56,7 +56,8 @@ func (ps *Pages) Charts(v *web.Visit, t web.Tenant) error {
 // chart reads a company's messages of the latest days.
 func (ps *Pages) chart(v *web.Visit, company sms.CompanyID, number int) (chartsPage, error) {
 	now := postgres.Now().In(texts.Bujumbura)
-	data := chartsPage{Days: number, Spans: slices.Sorted(maps.Keys(spans)), Last: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)}
+	data := chartsPage{Days: number, Spans: slices.Sorted(maps.Keys(spans)),
+		Last: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)}
 	data.First = data.Last.AddDate(0, 0, 1-number)
 	days, err := ps.Deps.Statistics.Daily(v.Ctx(), company, data.First, data.Last)
 	if err == nil {

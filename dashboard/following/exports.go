@@ -32,7 +32,8 @@ type exportsPage struct {
 func (p *exportsPage) Live() bool { return len(p.Files) > 0 && p.Files[0].DoneAt == nil }
 
 // goneExports maps the reasons why a file has no content to their texts.
-var goneExports = map[string]string{exports.GoneErased: "exports.gone.erased", exports.GoneTexts: "exports.gone.texts", exports.GoneSize: "exports.gone.size"}
+var goneExports = map[string]string{exports.GoneErased: "exports.gone.erased", exports.GoneTexts: "exports.gone.texts",
+	exports.GoneSize: "exports.gone.size"}
 
 // gone returns why a file has no content.
 func gone(p *web.View, reason string) string { return p.T(goneExports[reason]) }
@@ -52,13 +53,15 @@ func (ps *Pages) AdminExports(v *web.Visit) error {
 	if err != nil {
 		return err
 	}
-	return ps.exportsPage(v, exportsPage{Path: web.CompanyPath(company.ID) + "/exports", Operators: true, Company: company.Name}, sms.CompanyID(company.ID))
+	return ps.exportsPage(v, exportsPage{Path: web.CompanyPath(company.ID) + "/exports", Operators: true,
+		Company: company.Name}, sms.CompanyID(company.ID))
 }
 
 func (ps *Pages) exportsPage(v *web.Visit, p exportsPage, company sms.CompanyID) (err error) {
 	month, _ := exports.Span(postgres.Now().In(texts.Bujumbura))
 	for n := range monthsOfExports {
-		p.Months = append(p.Months, web.Option{Value: month.AddDate(0, -n, 0).Format("2006-01"), Text: v.Lang.Month(month.AddDate(0, -n, 0))})
+		p.Months = append(p.Months, web.Option{Value: month.AddDate(0, -n, 0).Format("2006-01"),
+			Text: v.Lang.Month(month.AddDate(0, -n, 0))})
 	}
 	p.Files, err = ps.Deps.Exports.List(v.Ctx(), company, p.Operators)
 	if p.Operators {
@@ -69,13 +72,15 @@ func (ps *Pages) exportsPage(v *web.Visit, p exportsPage, company sms.CompanyID)
 
 // AskExport is POST /messages/exports.
 func (ps *Pages) AskExport(v *web.Visit, t web.Tenant) error {
-	return ps.requestExport(v, exports.Request{Company: t.CompanyID(), Bodies: v.Form().Value("bodies") == "yes"}, "/messages/exports",
+	return ps.requestExport(v, exports.Request{Company: t.CompanyID(), Bodies: v.Form().Value("bodies") == "yes"},
+		"/messages/exports",
 		func() error { return ps.Exports(v, t) })
 }
 
 // AdminAskExport is POST /admin/companies/:id/exports.
 func (ps *Pages) AdminAskExport(v *web.Visit) error {
-	return ps.requestExport(v, exports.Request{Company: sms.CompanyID(v.ID()), Operators: true}, web.CompanyPath(v.ID())+"/exports",
+	return ps.requestExport(v, exports.Request{Company: sms.CompanyID(v.ID()), Operators: true}, web.CompanyPath(v.ID())+
+		"/exports",
 		func() error { return ps.AdminExports(v) })
 }
 
@@ -123,7 +128,8 @@ func (ps *Pages) sendExport(v *web.Visit, owner int64, company sms.CompanyID, op
 	defer leave()
 	h := v.C.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-messages-%d-%s.csv"`, company, x.Month.Format("2006-01")))
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-messages-%d-%s.csv"`, company,
+		x.Month.Format("2006-01")))
 	h.Set("ETag", fmt.Sprintf(`"%d-%d"`, x.ID, x.Size))
 	to := &web.Served{ResponseWriter: v.C.Writer, To: web.NewDownload(v)}
 	content := &web.Watched{ReadSeeker: ps.Deps.Exports.Open(v.Ctx(), x, v.InTurn)}

@@ -26,7 +26,8 @@ func (ps *Pages) FirstSent(v *web.Visit, t web.Tenant) error {
 	if err != nil {
 		return err
 	}
-	return v.Render("firstsent", firstSentPage{Curl: ps.Test.Curl("", testmode.Body(l.Number, l.Sender, l.Body)), Answer: web.Indented(string(body)), Life: l})
+	return v.Render("firstsent", firstSentPage{Curl: ps.Test.Curl("", testmode.Body(l.Number, l.Sender, l.Body)),
+		Answer: web.Indented(string(body)), Life: l})
 }
 
 // firstSentPage is the page of the first message, once it is sent.

@@ -144,7 +144,8 @@ func (ps *Pages) homeOf(v *web.Visit, p *homePage, c accounts.Company, keyed boo
 		approval.State = "waits"
 	}
 	live := liveOf(&c, senders)
-	if step := p.step(manages, "home.live", "home.live.text", "/senders", "home.live.open", live == liveDone); live == liveWaits {
+	if step := p.step(manages, "home.live", "home.live.text", "/senders", "home.live.open",
+		live == liveDone); live == liveWaits {
 		step.State = "waits"
 	}
 	if len(latest) == 0 {

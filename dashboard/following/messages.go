@@ -47,12 +47,13 @@ func (ps *Pages) Messages(v *web.Visit, t web.Tenant) (err error) {
 			return v.Redirect(path, "")
 		}
 	}
-	p.Listing, err = web.List(v, "/messages", web.MessagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
-		if !found || filter.Batch != nil {
-			return nil, 0, nil
-		}
-		return ps.Deps.Lookup.List(v.Ctx(), t.CompanyID(), filter, before, limit)
-	})
+	p.Listing, err = web.List(v, "/messages", web.MessagesOnPage,
+		func(before int64, limit int) ([]lookup.Record, int64, error) {
+			if !found || filter.Batch != nil {
+				return nil, 0, nil
+			}
+			return ps.Deps.Lookup.List(v.Ctx(), t.CompanyID(), filter, before, limit)
+		})
 	if err == nil && len(p.Rows) == 0 && filter.Reference != "" {
 		named, err := ps.Deps.Lookup.ByCarrierID(v.Ctx(), t.CompanyID(), filter.Reference)
 		if err != nil {
@@ -167,9 +168,10 @@ func (ps *Pages) Batch(v *web.Visit, t web.Tenant) (err error) {
 			return err
 		}
 	}
-	if p.Listing, err = web.List(v, "/batches/"+id.String(), web.MessagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
-		return ps.Deps.Lookup.List(v.Ctx(), t.CompanyID(), lookup.Filter{Batch: &id}, before, limit)
-	}); err != nil {
+	if p.Listing, err = web.List(v, "/batches/"+id.String(), web.MessagesOnPage,
+		func(before int64, limit int) ([]lookup.Record, int64, error) {
+			return ps.Deps.Lookup.List(v.Ctx(), t.CompanyID(), lookup.Filter{Batch: &id}, before, limit)
+		}); err != nil {
 		return err
 	}
 	p.Export = web.Address("/messages.csv", "batch", id.String())
@@ -204,7 +206,8 @@ func (ps *Pages) ExportMessages(v *web.Visit, t web.Tenant) error {
 	if !v.Form().OK() {
 		return ps.Messages(v, t)
 	}
-	heads := v.Lang.Texts("csv.id", "csv.time", "csv.number", "csv.sender", "csv.status", "csv.segments", "csv.carrier", "csv.batch", "csv.sent", "csv.failed",
+	heads := v.Lang.Texts("csv.id", "csv.time", "csv.number", "csv.sender", "csv.status", "csv.segments", "csv.carrier",
+		"csv.batch", "csv.sent", "csv.failed",
 		"csv.reason", "csv.text", "csv.reference", "costcenter.title")
 	return web.Export(v, t, "messages", heads, func(before int64, limit int) ([]lookup.Record, int64, error) {
 		if !found {
@@ -216,7 +219,9 @@ func (ps *Pages) ExportMessages(v *web.Visit, t web.Tenant) error {
 		if m.BatchULID != nil {
 			batch = m.BatchULID.String()
 		}
-		return []string{m.ULID.String(), texts.CellTime(&m.CreatedAt), m.Number.Digits(), texts.Cell(m.Sender), v.Lang.T("status." + m.Status.String()),
-			strconv.Itoa(m.Segments), texts.Cell(m.Carrier), batch, texts.CellTime(m.SentAt), texts.CellTime(m.FailedAt), texts.Cell(m.FailureReason), texts.Cell(m.Body), texts.Cell(m.Reference), texts.Cell(m.CostCenter)}
+		return []string{m.ULID.String(), texts.CellTime(&m.CreatedAt), m.Number.Digits(), texts.Cell(m.Sender),
+			v.Lang.T("status." + m.Status.String()),
+			strconv.Itoa(m.Segments), texts.Cell(m.Carrier), batch, texts.CellTime(m.SentAt), texts.CellTime(m.FailedAt),
+			texts.Cell(m.FailureReason), texts.Cell(m.Body), texts.Cell(m.Reference), texts.Cell(m.CostCenter)}
 	})
 }

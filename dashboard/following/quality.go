@@ -97,12 +97,14 @@ func (ps *Pages) companyFilter(v *web.Visit) (filter statistics.QualityFilter, c
 }
 
 // qualityOf reads the parameters of a page or a file.
-func qualityOf(v *web.Visit, path string, of statistics.QualityFilter) (data qualityPage, filter statistics.QualityFilter) {
+func qualityOf(v *web.Visit, path string, of statistics.QualityFilter) (data qualityPage,
+	filter statistics.QualityFilter) {
 	f := v.Parameters("from", "to", "carrier", "sender", "cost_center", "kind", "channel")
 	filter = of
 	filter.Carrier, filter.Sender, filter.CostCenter = f.Value("carrier"), f.Value("sender"), f.Value("cost_center")
 	data.Path, data.Export = path, f.Address(path+".csv")
-	data.Kinds, data.Channels = choices(v, statistics.Kinds, texts.MessageKinds), choices(v, messages.Channels, channelTexts)
+	data.Kinds, data.Channels = choices(v, statistics.Kinds, texts.MessageKinds),
+		choices(v, messages.Channels, channelTexts)
 	if kind := f.Value("kind"); web.Among(data.Kinds, kind) {
 		filter.Kind = kind
 	}
@@ -196,7 +198,8 @@ func (ps *Pages) fillQuality(v *web.Visit, p *qualityPage, filter statistics.Qua
 func addDays(v *web.Visit, p *qualityPage, days map[string]*statistics.Quality) {
 	day, step, name := p.First, func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }, v.Lang.Day
 	if p.ByMonth {
-		day, step, name = p.First.AddDate(0, 0, 1-p.First.Day()), func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }, v.Lang.Month
+		day, step, name = p.First.AddDate(0, 0, 1-p.First.Day()), func(t time.Time) time.Time { return t.AddDate(0, 1, 0) },
+			v.Lang.Month
 	}
 	var labels []string
 	for ; !day.After(p.Last); day = step(day) {
@@ -228,5 +231,6 @@ func sharesOf(q *statistics.Quality) outcomes {
 
 func rowOf(v *web.Visit, name string, q *statistics.Quality) qualityRow {
 	return qualityRow{Quality: q, Name: name, Expired: q.Because(submission.ReasonExpired),
-		Rate: outcomes{Sent: q.Sent, Failed: q.Failed}.rate(v.Lang), ToCarrier: times(v, q.ToCarrier), ToReceipt: times(v, q.ToReceipt)}
+		Rate: outcomes{Sent: q.Sent, Failed: q.Failed}.rate(v.Lang), ToCarrier: times(v, q.ToCarrier),
+		ToReceipt: times(v, q.ToReceipt)}
 }

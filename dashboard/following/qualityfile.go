@@ -43,24 +43,30 @@ func (ps *Pages) ExportAdminQuality(v *web.Visit) error {
 
 // qualityFile responds with a file of all counts by day and every property, the oldest first, and first by more
 // dimensions with their heads.
-func (ps *Pages) qualityFile(v *web.Visit, t web.Tenant, filter statistics.QualityFilter, moreHeads []string, more []statistics.Dimension) error {
-	heads := v.Lang.Texts(append(append([]string{"charts.day"}, moreHeads...), "charts.carrier", "csv.sender", "quality.kind", "quality.channel", "costcenter.title", "quality.messages",
-		"outcome.sent", "outcome.failed", "quality.expired", "quality.noreceipt", "quality.waiting", "csv.segments", "quality.credits", "quality.success")...)
+func (ps *Pages) qualityFile(v *web.Visit, t web.Tenant, filter statistics.QualityFilter, moreHeads []string,
+	more []statistics.Dimension) error {
+	heads := v.Lang.Texts(append(append([]string{"charts.day"}, moreHeads...), "charts.carrier", "csv.sender",
+		"quality.kind", "quality.channel", "costcenter.title", "quality.messages",
+		"outcome.sent", "outcome.failed", "quality.expired", "quality.noreceipt", "quality.waiting", "csv.segments",
+		"quality.credits", "quality.success")...)
 	for _, stage := range []string{"quality.tocarrier", "quality.toreceipt"} {
 		for _, share := range percentiles {
 			heads = append(heads, v.Lang.T("quality.csv.ms", v.Lang.T(stage), "p"+strconv.Itoa(int(share*100))))
 		}
 	}
 	heads = append(heads, v.Lang.T("quality.reasons"))
-	by := append(append([]statistics.Dimension{statistics.ByDay}, more...), statistics.ByCarrier, statistics.BySender, statistics.ByKind, statistics.ByChannel, statistics.ByCostCenter)
+	by := append(append([]statistics.Dimension{statistics.ByDay}, more...), statistics.ByCarrier, statistics.BySender,
+		statistics.ByKind, statistics.ByChannel, statistics.ByCostCenter)
 	return v.Export(t, "quality", heads, func(row func(...string) error) error {
 		return ps.eachQuality(v, filter, by, func(q *statistics.Quality) error {
 			cells := []string{q.Day.Format(time.DateOnly)}
 			if more != nil {
 				cells = append(cells, strconv.FormatInt(int64(q.Company), 10))
 			}
-			cells = append(cells, texts.Cell(q.Carrier), texts.Cell(q.Sender), v.Lang.T(texts.MessageKinds[q.Kind]), v.Lang.T(channelTexts[q.Channel]), texts.Cell(q.CostCenter))
-			for _, n := range []int64{q.Accepted(), q.Sent, q.Failed, q.Because(submission.ReasonExpired), q.AtCarrier, q.Waiting, q.Segments, q.Credits} {
+			cells = append(cells, texts.Cell(q.Carrier), texts.Cell(q.Sender), v.Lang.T(texts.MessageKinds[q.Kind]),
+				v.Lang.T(channelTexts[q.Channel]), texts.Cell(q.CostCenter))
+			for _, n := range []int64{q.Accepted(), q.Sent, q.Failed, q.Because(submission.ReasonExpired), q.AtCarrier,
+				q.Waiting, q.Segments, q.Credits} {
 				cells = append(cells, strconv.FormatInt(n, 10))
 			}
 			return row(append(cells, qualityCells(v, q)...)...)
@@ -96,7 +102,8 @@ func qualityCells(v *web.Visit, q *statistics.Quality) []string {
 }
 
 // eachQuality reads the counts of the filter's days in parts, each in a turn of its own.
-func (ps *Pages) eachQuality(v *web.Visit, filter statistics.QualityFilter, by []statistics.Dimension, do func(*statistics.Quality) error) error {
+func (ps *Pages) eachQuality(v *web.Visit, filter statistics.QualityFilter, by []statistics.Dimension,
+	do func(*statistics.Quality) error) error {
 	size, last := qualityFileDays, filter.Last
 	for day := filter.First; !day.After(last); {
 		filter.First, filter.Last = day, day.AddDate(0, 0, size-1)

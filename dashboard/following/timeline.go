@@ -73,7 +73,8 @@ func (ps *Pages) timeline(v *web.Visit, t web.Tenant, id ulid.ULID) (*timeline, 
 }
 
 // newTimeline lays out a message's history. why is why it failed.
-func newTimeline(v *web.Visit, r lookup.Record, h lookup.History, deliveries []webhooks.Delivery, why whyFailed) *timeline {
+func newTimeline(v *web.Visit, r lookup.Record, h lookup.History, deliveries []webhooks.Delivery,
+	why whyFailed) *timeline {
 	T, l := v.Lang.T, &timeline{Record: r, Live: !r.Status.Final()}
 	delivered := 0
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
@@ -82,9 +83,11 @@ func newTimeline(v *web.Visit, r lookup.Record, h lookup.History, deliveries []w
 	if on := h.Second; on != nil {
 		queued = on.From
 		text, carriers := exports.Describe(v.Lang, on.Reason)
-		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(text, carrierWords(v, carriers)), rank: 3})
+		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(text, carrierWords(v, carriers)),
+			rank: 3})
 	}
-	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", queued)}, rank: 1})
+	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", queued)},
+		rank: 1})
 	if no := h.Refused; no != nil {
 		title := "life.refused"
 		if h.Waiting == nil {
@@ -93,9 +96,11 @@ func newTimeline(v *web.Visit, r lookup.Record, h lookup.History, deliveries []w
 		l.add(moment{At: no.At, Kind: "wait", Title: T(title), Detail: joined(carrierWords(v, no.Reason)), rank: 2})
 	}
 	for _, s := range h.Segments {
-		sent := moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"), Detail: []string{T("life.carrier", s.Carrier)}, rank: 2}
+		sent := moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"),
+			Detail: []string{T("life.carrier", s.Carrier)}, rank: 2}
 		if s.Submitted() {
-			sent.Kind, sent.Title, sent.Detail = "good", T("life.submitted", s.Segment, r.Segments), []string{T("life.link", s.Link)}
+			sent.Kind, sent.Title, sent.Detail = "good", T("life.submitted", s.Segment, r.Segments),
+				[]string{T("life.link", s.Link)}
 			if s.Unanswered() {
 				sent.Detail = append(sent.Detail, T("life.unanswered"))
 			} else if id := s.ID(); id != "" {
@@ -111,11 +116,13 @@ func newTimeline(v *web.Visit, r lookup.Record, h lookup.History, deliveries []w
 			if r.Status == sms.Failed {
 				kind = "off"
 			}
-			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment), Detail: joined(carrierWords(v, s.Receipt, errorOf(s.Error))), rank: 3, after: s.SubmittedAt})
+			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment),
+				Detail: joined(carrierWords(v, s.Receipt, errorOf(s.Error))), rank: 3, after: s.SubmittedAt})
 		}
 	}
 	for _, k := range h.Receipts {
-		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(carrierWords(v, k.State, errorOf(k.Error))), rank: 3})
+		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"),
+			Detail: joined(carrierWords(v, k.State, errorOf(k.Error))), rank: 3})
 	}
 	if r.SentAt != nil {
 		title := "life.sent"
@@ -125,7 +132,8 @@ func newTimeline(v *web.Visit, r lookup.Record, h lookup.History, deliveries []w
 		l.add(moment{At: *r.SentAt, Kind: "good", Title: T(title), rank: 4})
 	}
 	if r.FailedAt != nil {
-		l.add(moment{At: *r.FailedAt, Kind: "bad", Title: T("life.failed"), Detail: joined(why.Text, carrierWords(v, why.Carriers)), rank: 4})
+		l.add(moment{At: *r.FailedAt, Kind: "bad", Title: T("life.failed"),
+			Detail: joined(why.Text, carrierWords(v, why.Carriers)), rank: 4})
 	}
 	if w := h.Waiting; w != nil {
 		m := moment{Kind: "wait", Title: T("life.waiting", r.Carrier)}

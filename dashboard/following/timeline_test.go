@@ -30,17 +30,19 @@ func TestTimelineOfASegment(t *testing.T) {
 		{"", "?75", "wait", v.Lang.T("life.carrier", "leo")},
 	} {
 		l := newTimeline(v, lookup.Record{Segments: 1, Carrier: "leo"}, lookup.History{
-			Segments: []receipts.SegmentRecord{{Segment: 1, Carrier: "leo", Link: try.link, CarrierID: try.id, SubmittedAt: time.Now()}},
+			Segments: []receipts.SegmentRecord{{Segment: 1, Carrier: "leo", Link: try.link, CarrierID: try.id,
+				SubmittedAt: time.Now()}},
 		}, nil, whyFailed{})
 		last := l.Moments[len(l.Moments)-1]
-		if last.Kind != try.kind || last.Detail[len(last.Detail)-1] != try.detail || strings.ContainsAny(fmt.Sprint(l.Moments), "?!") {
+		if last.Kind != try.kind || last.Detail[len(last.Detail)-1] != try.detail ||
+			strings.ContainsAny(fmt.Sprint(l.Moments), "?!") {
 			t.Errorf("%+v: %+v", try, last)
 		}
 	}
 }
 
-// TestDelivered: the page of a message says that it arrived once every segment has a receipt with DELIVRD. Its status is
-// "sent", as in lists.
+// TestDelivered: the page of a message says that it arrived once every segment has a receipt with DELIVRD. Its status
+// is "sent", as in lists.
 func TestDelivered(t *testing.T) {
 	all, err := texts.Load()
 	if err != nil {
@@ -50,8 +52,10 @@ func TestDelivered(t *testing.T) {
 	for _, try := range []struct{ first, second, want string }{
 		{"DELIVRD", "DELIVRD", "delivered"}, {"DELIVRD", "", "sent"}, {"DELIVRD", "ACCEPTD", "sent"}, {"", "", "sent"},
 	} {
-		l := newTimeline(v, lookup.Record{Segments: 2, Status: sms.Sent, SentAt: &now}, lookup.History{Segments: []receipts.SegmentRecord{
-			{Segment: 1, Receipt: try.first, ReceiptAt: &now}, {Segment: 2, Receipt: try.second, ReceiptAt: &now}}}, nil, whyFailed{})
+		l := newTimeline(v, lookup.Record{Segments: 2, Status: sms.Sent, SentAt: &now},
+			lookup.History{Segments: []receipts.SegmentRecord{
+				{Segment: 1, Receipt: try.first, ReceiptAt: &now}, {Segment: 2, Receipt: try.second, ReceiptAt: &now}}}, nil,
+			whyFailed{})
 		title := v.Lang.T("life." + try.want)
 		if last := l.Moments[len(l.Moments)-1]; l.Status != sms.Sent || last.Title != title {
 			t.Errorf("%+v: %s, %+v", try, l.Status, last)
@@ -71,9 +75,12 @@ func TestFailure(t *testing.T) {
 		refunded       int64
 		text, carriers string
 	}{
-		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: "UNDELIV 011"}, 0, v.Lang.T("reason.undeliv") + " 2 credits were charged.", "UNDELIV 011"},
-		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: submission.ReasonExpired}, 2, v.Lang.T("reason.expired") + " " + v.Lang.T("reason.refunded"), ""},
-		{lookup.Record{CompanyID: 1, Segments: 1, Test: true, FailureReason: "REJECTD"}, 0, v.Lang.T("reason.rejectd") + " It was free of charge.", "REJECTD"},
+		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: "UNDELIV 011"}, 0, v.Lang.T("reason.undeliv") +
+			" 2 credits were charged.", "UNDELIV 011"},
+		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: submission.ReasonExpired}, 2, v.Lang.T("reason.expired") +
+			" " + v.Lang.T("reason.refunded"), ""},
+		{lookup.Record{CompanyID: 1, Segments: 1, Test: true, FailureReason: "REJECTD"}, 0, v.Lang.T("reason.rejectd") +
+			" It was free of charge.", "REJECTD"},
 		{lookup.Record{CompanyID: 1, Segments: 1, Carrier: sms.SandboxCarrier}, 0, "It was free of charge.", ""},
 	} {
 		if why := failure(v, &try.m, try.refunded); why.Text != try.text || why.Carriers != try.carriers {

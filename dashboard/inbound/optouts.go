@@ -44,7 +44,8 @@ func (ps *Pages) optOutSenders(v *web.Visit, t web.Tenant) ([]web.Option, error)
 }
 
 // listOptOuts reads the filter (q: a number; of: a sender ID) and returns the function that reads a part of the list.
-func (ps *Pages) listOptOuts(v *web.Visit, t web.Tenant) func(before int64, limit int) ([]handsets.OptOut, int64, error) {
+func (ps *Pages) listOptOuts(v *web.Visit, t web.Tenant) func(before int64, limit int) ([]handsets.OptOut, int64,
+	error) {
 	f := v.Parameters("q", "of")
 	var filter handsets.OptOutFilter
 	if f.Value("q") != "" {
@@ -114,9 +115,11 @@ func (ps *Pages) ExportOptOuts(v *web.Visit, t web.Tenant) error {
 	}
 	heads := v.Lang.Texts("csv.number", "csv.sender", "optouts.by", "csv.time")
 	return web.Export(v, t, "opt-outs", heads, list, func(e *handsets.OptOut) []string {
-		return []string{e.Number.Digits(), texts.Cell(e.Sender), v.Lang.T(sourceTexts[e.Source]), texts.CellTime(&e.CreatedAt)}
+		return []string{e.Number.Digits(), texts.Cell(e.Sender), v.Lang.T(sourceTexts[e.Source]),
+			texts.CellTime(&e.CreatedAt)}
 	})
 }
 
 // sourceTexts maps the sources of entries to the keys of their texts.
-var sourceTexts = map[handsets.Source]string{handsets.ByHandset: "optouts.by.handset", handsets.ByAPI: "optouts.by.company"}
+var sourceTexts = map[handsets.Source]string{handsets.ByHandset: "optouts.by.handset",
+	handsets.ByAPI: "optouts.by.company"}

@@ -17,7 +17,8 @@ func (ps *Pages) Received(v *web.Visit, t web.Tenant) error {
 }
 
 // listReceived reads the filter and returns the function that reads a part of the list.
-func (ps *Pages) listReceived(v *web.Visit, t web.Tenant) func(before int64, limit int) ([]handsets.Message, int64, error) {
+func (ps *Pages) listReceived(v *web.Visit, t web.Tenant) func(before int64, limit int) ([]handsets.Message, int64,
+	error) {
 	f := v.Parameters("number", "from", "to")
 	var filter handsets.Filter
 	if text := f.Value("number"); text != "" {
@@ -47,7 +48,8 @@ func (ps *Pages) ExportReceived(v *web.Visit, t web.Tenant) error {
 		if m.Body != nil {
 			text = texts.Cell(*m.Body)
 		}
-		return []string{strconv.FormatInt(m.ID, 10), texts.CellTime(&m.At), texts.Cell(strings.TrimPrefix(m.From, "+")), texts.Cell(strings.TrimPrefix(m.To, "+")),
+		return []string{strconv.FormatInt(m.ID, 10), texts.CellTime(&m.At), texts.Cell(strings.TrimPrefix(m.From, "+")),
+			texts.Cell(strings.TrimPrefix(m.To, "+")),
 			texts.Cell(m.Carrier), text}
 	})
 }

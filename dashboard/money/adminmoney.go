@@ -77,13 +77,16 @@ func (ps *Pages) ExportDifference(v *web.Visit) error {
 		return ps.Money(v)
 	}
 	filter := statistics.InvoiceFilter{Carrier: carrier, From: month, To: month.AddDate(0, 1, 0)}
-	t := web.Tenant{User: v.Session.User, Company: accounts.Company{ID: v.Session.User.ID}} // whose turn the download takes
-	return v.Export(t, "invoice-"+month.Format(monthFormat), reports.DifferenceHeads, func(row func(...string) error) error {
-		return ps.Deps.Statistics.EachDiscrepancy(v.Ctx(), filter, v.InTurn, func(m *statistics.Discrepancy) error {
-			return row(strconv.FormatInt(m.MessageID, 10), m.ULID.String(), strconv.FormatInt(int64(m.Company), 10), texts.CellTime(&m.AcceptedAt), texts.Cell(m.Carrier),
-				m.Status.String(), strconv.FormatBool(m.Test), strconv.FormatInt(m.Accepted, 10), strconv.FormatInt(m.Charged, 10))
+	// whose turn the download takes
+	t := web.Tenant{User: v.Session.User, Company: accounts.Company{ID: v.Session.User.ID}}
+	return v.Export(t, "invoice-"+month.Format(monthFormat), reports.DifferenceHeads,
+		func(row func(...string) error) error {
+			return ps.Deps.Statistics.EachDiscrepancy(v.Ctx(), filter, v.InTurn, func(m *statistics.Discrepancy) error {
+				return row(strconv.FormatInt(m.MessageID, 10), m.ULID.String(), strconv.FormatInt(int64(m.Company), 10),
+					texts.CellTime(&m.AcceptedAt), texts.Cell(m.Carrier),
+					m.Status.String(), strconv.FormatBool(m.Test), strconv.FormatInt(m.Accepted, 10), strconv.FormatInt(m.Charged, 10))
+			})
 		})
-	})
 }
 
 // rate reads a field with a rate's first day and one with its price; an empty price means none.

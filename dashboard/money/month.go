@@ -99,11 +99,14 @@ func (ps *Pages) ExportAdminMonth(v *web.Visit) error {
 
 // sendMonth responds with a month's statement as CSV, a row for each line.
 func sendMonth(v *web.Visit, t web.Tenant, p monthPage) error {
-	heads := v.Lang.Texts("month.line", "csv.carrier", "month.kind", "statement.from", "statement.to", "month.messages", "statement.amount", "month.price", "month.amount")
+	heads := v.Lang.Texts("month.line", "csv.carrier", "month.kind", "statement.from", "statement.to", "month.messages",
+		"statement.amount", "month.price", "month.amount")
 	return v.Export(t, "month-"+p.From.Format(monthFormat), heads, func(row func(...string) error) error {
 		for _, l := range p.rows(v.Lang) {
-			if err := row(l.Text, texts.Cell(l.Carrier), l.Kind, l.From.Format(time.DateOnly), l.To.AddDate(0, 0, -1).Format(time.DateOnly), l.Messages,
-				strconv.FormatInt(l.Credits, 10), v.Lang.CSVDecimal(priceCell(l.Price)), v.Lang.CSVDecimal(l.Amount.String())); err != nil {
+			if err := row(l.Text, texts.Cell(l.Carrier), l.Kind, l.From.Format(time.DateOnly),
+				l.To.AddDate(0, 0, -1).Format(time.DateOnly), l.Messages,
+				strconv.FormatInt(l.Credits, 10), v.Lang.CSVDecimal(priceCell(l.Price)),
+				v.Lang.CSVDecimal(l.Amount.String())); err != nil {
 				return err
 			}
 		}
@@ -134,7 +137,8 @@ type monthRow struct {
 // lines, closing balance.
 func (p *monthPage) rows(l *texts.Language) (rows []monthRow) {
 	add := func(key string, sum reports.Sum, balance bool) {
-		rows = append(rows, monthRow{Text: l.T(key), From: p.From, To: p.To, Credits: sum.Credits, Amount: sum.Amount, Balance: balance})
+		rows = append(rows, monthRow{Text: l.T(key), From: p.From, To: p.To, Credits: sum.Credits, Amount: sum.Amount,
+			Balance: balance})
 	}
 	add("statement.opening", reports.Sum{Credits: p.Opening}, true)
 	add("month.purchases", p.Purchases, false)
@@ -142,7 +146,8 @@ func (p *monthPage) rows(l *texts.Language) (rows []monthRow) {
 	add("month.refunds", p.Refunds, false)
 	add("month.usage", reports.Sum{Credits: -p.Usage.Credits, Amount: p.Usage.Amount.Negative()}, false)
 	for _, u := range p.Lines {
-		row := monthRow{Text: l.T("month.usage.of"), Carrier: u.Carrier, From: u.From, To: u.To, Credits: -u.Credits, Price: u.Price, Amount: u.Amount.Negative(), Part: true}
+		row := monthRow{Text: l.T("month.usage.of"), Carrier: u.Carrier, From: u.From, To: u.To, Credits: -u.Credits,
+			Price: u.Price, Amount: u.Amount.Negative(), Part: true}
 		if u.Difference() {
 			row.Text = l.T("month.notcounted")
 		} else {

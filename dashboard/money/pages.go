@@ -14,7 +14,8 @@ import (
 )
 
 // Functions are those that the templates of these pages call.
-var Functions = template.FuncMap{"monthRows": monthRows, "bif": bif, "priceBIF": priceBIF, "lastDay": lastDay, "entryKind": entryKind, "reference": reference}
+var Functions = template.FuncMap{"monthRows": monthRows, "bif": bif, "priceBIF": priceBIF, "lastDay": lastDay,
+	"entryKind": entryKind, "reference": reference}
 
 // Pages are the pages of money.
 type Pages struct {

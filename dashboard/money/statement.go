@@ -60,18 +60,21 @@ func statementFilter(v *web.Visit) (filter billing.StatementFilter) {
 }
 
 func newStatement(v *web.Visit, t web.Tenant, f billing.StatementFilter) statementPage {
-	return statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: period(v.Lang, f.From, f.To), At: postgres.Now()}
+	return statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: period(v.Lang, f.From, f.To),
+		At: postgres.Now()}
 }
 
 // Statement is GET /statement.
 func (ps *Pages) Statement(v *web.Visit, t web.Tenant) (err error) {
 	ledger, filter := ps.Deps.Statements, statementFilter(v)
 	p := newStatement(v, t, filter)
-	p.Kinds = v.Options("", "statement.kind.all", billing.KindSend, "statement.kind.send", billing.KindRefund, "statement.kind.refund",
+	p.Kinds = v.Options("", "statement.kind.all", billing.KindSend, "statement.kind.send", billing.KindRefund,
+		"statement.kind.refund",
 		billing.KindAdjustment, "statement.kind.adjustment", billing.KindCorrection, "statement.kind.correction")
-	p.Listing, err = web.List(v, "/statement", web.RowsOnPage, func(before int64, limit int) ([]billing.Entry, int64, error) {
-		return ledger.Statement(v.Ctx(), t.CompanyID(), filter, before, limit)
-	})
+	p.Listing, err = web.List(v, "/statement", web.RowsOnPage,
+		func(before int64, limit int) ([]billing.Entry, int64, error) {
+			return ledger.Statement(v.Ctx(), t.CompanyID(), filter, before, limit)
+		})
 	if err == nil {
 		p.Opening, p.Closing, err = ledger.Period(v.Ctx(), t.CompanyID(), filter)
 	}
@@ -122,7 +125,8 @@ func (ps *Pages) PrintStatement(v *web.Visit, t web.Tenant) error {
 	p.Rows, p.More = page, next != 0
 	if p.More {
 		f := v.Form()
-		p.Next = web.Address("/statement/print", "from", f.Value("from"), "to", f.Value("to"), "after", strconv.FormatInt(next, 10))
+		p.Next = web.Address("/statement/print", "from", f.Value("from"), "to", f.Value("to"), "after",
+			strconv.FormatInt(next, 10))
 	}
 	return v.Render("sheet", p)
 }
@@ -133,11 +137,13 @@ func (ps *Pages) ExportStatement(v *web.Visit, t web.Tenant) error {
 	if !v.Form().OK() {
 		return ps.Statement(v, t)
 	}
-	heads := v.Lang.Texts("csv.time", "statement.kind", "statement.amount", "statement.balance", "statement.reference", "statement.note")
+	heads := v.Lang.Texts("csv.time", "statement.kind", "statement.amount", "statement.balance", "statement.reference",
+		"statement.note")
 	return v.Export(t, "statement", heads, func(row func(...string) error) error {
 		for e, err := range ps.Deps.Statements.Entries(v.Ctx(), t.CompanyID(), filter, v.InTurn) {
 			if err == nil {
-				err = row(texts.CellTime(&e.At), v.Lang.T(texts.EntryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
+				err = row(texts.CellTime(&e.At), v.Lang.T(texts.EntryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10),
+					strconv.FormatInt(e.BalanceAfter, 10),
 					reference(e.Ref), texts.Cell(e.Note))
 			}
 			if err != nil {
@@ -170,7 +176,8 @@ func (ps *Pages) SetThreshold(v *web.Visit, t web.Tenant) error {
 
 // thresholdsIn parses whole numbers separated by commas or blanks; 0 counts as none. ok is false for other text.
 func thresholdsIn(text string) (thresholds []int64, ok bool) {
-	for _, each := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) }) {
+	for _, each := range strings.FieldsFunc(text,
+		func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) }) {
 		n, err := strconv.ParseInt(each, 10, 64)
 		if err != nil || n < 0 || n > maxThreshold {
 			return nil, false

@@ -12,8 +12,10 @@ import (
 // Texts maps the states of a sender at a carrier to the keys of their texts and the kinds of their badges; ""
 // is nothing recorded.
 var Texts = map[string]struct{ Key, Kind string }{
-	"": {"registration.none", "wait"}, senders.RegistrationRequested: {"registration.requested", "wait"}, senders.RegistrationSent: {"registration.sent", "wait"},
-	senders.RegistrationApproved: {"registration.approved", "good"}, senders.RegistrationRefused: {"registration.refused", "bad"},
+	"": {"registration.none", "wait"}, senders.RegistrationRequested: {"registration.requested", "wait"},
+	senders.RegistrationSent:      {"registration.sent", "wait"},
+	senders.RegistrationApproved:  {"registration.approved", "good"},
+	senders.RegistrationRefused:   {"registration.refused", "bad"},
 	senders.RegistrationNotNeeded: {"registration.unneeded", "good"},
 }
 
@@ -33,7 +35,8 @@ func AtCarriers(routes *sms.Routes, recorded map[string]senders.Registration) (l
 		sender.Works[carrier] = r.Works
 	}
 	add := func(carrier string, gone bool) {
-		row := AtCarrier{Registration: recorded[carrier], Works: sender.WorksAt(carrier, routes.Registration(carrier)), Gone: gone}
+		row := AtCarrier{Registration: recorded[carrier], Works: sender.WorksAt(carrier, routes.Registration(carrier)),
+			Gone: gone}
 		row.Carrier = carrier
 		text := Texts[row.State]
 		if row.Key, row.Kind = text.Key, text.Kind; row.ID == 0 && row.Works {

@@ -44,7 +44,8 @@ func (ps *Pages) Campaigns(v *web.Visit, t web.Tenant) error { return ps.showCam
 
 func (ps *Pages) showCampaigns(v *web.Visit, t web.Tenant, wrong []campaigns.Problem) (err error) {
 	most, size := campaigns.Limits(&t.Company)
-	data := campaignsPage{Company: t.Company, Encodings: encodings(v.Lang), Again: v.C.Query("again") != "", Most: most, MiB: size >> 20,
+	data := campaignsPage{Company: t.Company, Encodings: encodings(v.Lang), Again: v.C.Query("again") != "", Most: most,
+		MiB:     size >> 20,
 		Example: v.Lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	for _, problem := range wrong {
 		data.Wrong.Add(problem)
@@ -104,12 +105,14 @@ func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
 	}
 	f := v.Form()
 	f.Values.Set("name", cmp.Or(strings.TrimSpace(f.Value("name")), strings.TrimSuffix(fileName, path.Ext(fileName))))
-	name, sender, text, costCenter := f.Name("name"), f.Value("sender"), f.Required("template"), costCenter(f, "cost_center")
+	name, sender, text, costCenter := f.Name("name"), f.Value("sender"), f.Required("template"),
+		costCenter(f, "cost_center")
 	if !web.Among(senders, sender) {
 		f.Refuse("sender", "campaign.sender.wrong")
 	}
 	switch {
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' || r == 0x7f }):
+	case !utf8.ValidString(text) || strings.ContainsFunc(
+		text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' || r == 0x7f }):
 		f.Refuse("template", "campaign.template.octets")
 	case utf8.RuneCountInString(text) > sms.MaxText:
 		f.Refuse("template", "campaign.template.long", sms.MaxText)
@@ -143,7 +146,8 @@ func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
 	}
 	rows, wrong := ps.Deps.Campaigns.Open(v.Lang, p.Company, sender, text, file, about)
 	if len(wrong) == 0 {
-		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, CostCenter: costCenter, Reading: rows.Reading()}
+		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text,
+			CostCenter: costCenter, Reading: rows.Reading()}
 		err = ps.Deps.Campaigns.Keep(v.Ctx(), &made, rows.Next)
 		if _, bad := errors.AsType[*campaigns.FileError](err); !bad {
 			return v.Done(err, draftPath(&made), "")
@@ -220,7 +224,8 @@ func (ps *Pages) SendCampaign(v *web.Visit, t web.Tenant, made *campaigns.Campai
 		return ps.Checked(v, t, made)
 	}
 	flash := "flash.campaign"
-	if b, _ := ps.Deps.Messages.BatchByULID(ctx, t.CompanyID(), made.ID); b.State() == messages.BatchScheduled { // also by quiet hours
+	if b, _ := ps.Deps.Messages.BatchByULID(ctx, t.CompanyID(), made.ID); b.State() == messages.BatchScheduled {
+		// also by quiet hours
 		flash = "flash.campaign.later"
 	}
 	return v.Redirect("/batches/"+made.ID.String(), flash)
@@ -256,14 +261,16 @@ func (ps *Pages) ExportLeftOut(v *web.Visit, t web.Tenant) error {
 	if err != nil {
 		return err
 	}
-	return ps.exportRows(v, t, &made, campaigns.Faults, func(r *campaigns.Row) string { return v.Lang.Refusal(sms.Refusal{Reason: r.Fault}) })
+	return ps.exportRows(v, t, &made, campaigns.Faults,
+		func(r *campaigns.Row) string { return v.Lang.Refusal(sms.Refusal{Reason: r.Fault}) })
 }
 
 // ContinueCampaign is POST /batches/:id/continue: the reason for the pause is gone, or the user sends it instead of the
 // person who did.
 func (ps *Pages) ContinueCampaign(v *web.Visit, t web.Tenant) error {
 	id := v.ULID("id")
-	return v.Done(ps.Deps.Campaigns.Continue(v.Ctx(), t.CompanyID(), id, t.User.ID), "/batches/"+id.String(), "flash.campaign.continue")
+	return v.Done(ps.Deps.Campaigns.Continue(v.Ctx(), t.CompanyID(), id, t.User.ID), "/batches/"+id.String(),
+		"flash.campaign.continue")
 }
 
 // CancelBatch is POST /batches/:id/cancel. It continues even if the browser disconnects.
@@ -272,7 +279,8 @@ func (ps *Pages) CancelBatch(v *web.Visit, t web.Tenant) error {
 	if err != nil {
 		return err
 	}
-	done, err := ps.By(v).CancelBatch(context.WithoutCancel(v.Ctx()), batch.ULID, messages.Queued{Company: t.Company.ID, Batch: batch.Key}, "")
+	done, err := ps.By(v).CancelBatch(context.WithoutCancel(v.Ctx()), batch.ULID,
+		messages.Queued{Company: t.Company.ID, Batch: batch.Key}, "")
 	if err == nil {
 		err = ps.Deps.Campaigns.Delete(v.Ctx(), batch.ULID) // its further parts
 	}

@@ -61,7 +61,8 @@ func charactersOf(text string) (list []character) {
 // measureOf returns the size of a text as the company would send it.
 func measureOf(company *accounts.Company, text, from string, test bool, credits int64) textSize {
 	sent := intake.Preview(company, text)
-	m := textSize{Size: sms.Measure(sent), Test: test, Most: sms.MaxText, From: from, Parts: partsOf(sent), Changed: sent != text}
+	m := textSize{Size: sms.Measure(sent), Test: test, Most: sms.MaxText, From: from, Parts: partsOf(sent),
+		Changed: sent != text}
 	m.Unicode, m.After = m.Encoding == sms.UCS2, credits-int64(m.Segments)
 	for _, c := range charactersOf(sent) {
 		m.Foreign.Add(c)
@@ -118,7 +119,8 @@ func (ps *Pages) DoCompose(v *web.Visit, t web.Tenant) error {
 	case "check":
 		return ps.Compose(v, t)
 	}
-	req := intake.Single{Sender: sender(f, "sender"), Number: f.Number(ps.Plan, "number"), Message: text(f, "message"), CostCenter: costCenter(f, "cost_center")}
+	req := intake.Single{Sender: sender(f, "sender"), Number: f.Number(ps.Plan, "number"), Message: text(f, "message"),
+		CostCenter: costCenter(f, "cost_center")}
 	if !f.OK() {
 		return ps.Compose(v, t)
 	}

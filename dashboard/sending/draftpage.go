@@ -36,12 +36,14 @@ type draftPage struct {
 	Clear      bool // no line blocks it
 	First      []previewMessage
 
-	Wrong, Barred, Again, Gaps web.Firsts[campaigns.Row] // invalid lines, opted-out recipients, repeated numbers, empty cells
+	// invalid lines, opted-out recipients, repeated numbers, empty cells
+	Wrong, Barred, Again, Gaps web.Firsts[campaigns.Row]
 }
 
 // Checked is GET /campaigns/drafts/:draft.
 func (ps *Pages) Checked(v *web.Visit, t web.Tenant, made *campaigns.Campaign) (err error) {
-	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender, CostCenter: made.CostCenter, Ready: campaigns.MaySend(&t.Company)}
+	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender,
+		CostCenter: made.CostCenter, Ready: campaigns.MaySend(&t.Company)}
 	if data.Sums, err = ps.Deps.Campaigns.Sums(v.Ctx(), made); err != nil {
 		return err
 	}
@@ -49,7 +51,8 @@ func (ps *Pages) Checked(v *web.Visit, t web.Tenant, made *campaigns.Campaign) (
 		to    *web.Firsts[campaigns.Row]
 		which string
 		all   int
-	}{{&data.Wrong, campaigns.Faults, data.Faults}, {&data.Barred, campaigns.OptedOut, data.OptedOut}, {&data.Again, campaigns.Repeated, data.Repeated},
+	}{{&data.Wrong, campaigns.Faults, data.Faults}, {&data.Barred, campaigns.OptedOut, data.OptedOut},
+		{&data.Again, campaigns.Repeated, data.Repeated},
 		{&data.Gaps, campaigns.Blank, data.Blank}} {
 		if list.all == 0 {
 			continue
@@ -96,33 +99,36 @@ func (ps *Pages) ExportLines(v *web.Visit, t web.Tenant, made *campaigns.Campaig
 }
 
 // exportRows responds with a campaign's rows that have a problem, and why.
-func (ps *Pages) exportRows(v *web.Visit, t web.Tenant, made *campaigns.Campaign, problem string, why func(*campaigns.Row) string) error {
-	return v.Export(t, "lines", v.Lang.Texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
-		for after, more := 0, true; more; {
-			var rows []campaigns.Row
-			if err := v.InTurn(func() (err error) {
-				rows, err = ps.Deps.Campaigns.Rows(v.Ctx(), made, problem, after, web.RowsAtOnce)
-				return err
-			}); err != nil {
-				return err
-			}
-			for _, r := range rows {
-				if err := row(strconv.Itoa(r.Line), r.Number.Digits(), why(&r)); err != nil {
+func (ps *Pages) exportRows(v *web.Visit, t web.Tenant, made *campaigns.Campaign, problem string,
+	why func(*campaigns.Row) string) error {
+	return v.Export(t, "lines", v.Lang.Texts("csv.line", "csv.number", "draft.why.line"),
+		func(row func(...string) error) error {
+			for after, more := 0, true; more; {
+				var rows []campaigns.Row
+				if err := v.InTurn(func() (err error) {
+					rows, err = ps.Deps.Campaigns.Rows(v.Ctx(), made, problem, after, web.RowsAtOnce)
+					return err
+				}); err != nil {
 					return err
 				}
+				for _, r := range rows {
+					if err := row(strconv.Itoa(r.Line), r.Number.Digits(), why(&r)); err != nil {
+						return err
+					}
+				}
+				if more = len(rows) == web.RowsAtOnce; more {
+					after = rows[len(rows)-1].N
+				}
 			}
-			if more = len(rows) == web.RowsAtOnce; more {
-				after = rows[len(rows)-1].N
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 }
 
 func draftPath(made *campaigns.Campaign) string { return "/campaigns/drafts/" + made.ID.String() }
 
 // Unsent is the handler of a page for an unsent campaign. A campaign that has begun redirects to its batch.
-func (ps *Pages) Unsent(page func(*web.Visit, web.Tenant, *campaigns.Campaign) error) func(*web.Visit, web.Tenant) error {
+func (ps *Pages) Unsent(page func(*web.Visit, web.Tenant, *campaigns.Campaign) error) func(
+	*web.Visit, web.Tenant) error {
 	return func(v *web.Visit, t web.Tenant) error {
 		id := v.ULID("draft")
 		made, missing := ps.Deps.Campaigns.Get(v.Ctx(), t.CompanyID(), id)

@@ -24,7 +24,8 @@ func (ps *Pages) First(v *web.Visit, t web.Tenant) error {
 		return err
 	}
 	text := cmp.Or(f.Value("message"), v.Lang.T("first.example"))
-	return v.Render("first", firstPage{Test: m, Text: text, Curl: ps.Test.Curl("", testmode.Body(m.Number, m.Sender, text))})
+	return v.Render("first", firstPage{Test: m, Text: text,
+		Curl: ps.Test.Curl("", testmode.Body(m.Number, m.Sender, text))})
 }
 
 // SendFirst is POST /first.

@@ -21,7 +21,8 @@ import (
 )
 
 // Functions are those that the templates of these pages call.
-var Functions = template.FuncMap{"localeOf": localeOf, "verificationOf": verificationOf, "verificationKind": verificationKind}
+var Functions = template.FuncMap{"localeOf": localeOf, "verificationOf": verificationOf,
+	"verificationKind": verificationKind}
 
 // Pages are the pages that send.
 type Pages struct {

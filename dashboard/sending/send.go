@@ -54,12 +54,14 @@ func costCenter(f *web.Form, field string) string {
 // send sends a form's message through intake, as the API does. [intake.Intake.Answered] finds the response by the name
 // of the form's key. On a refusal the form has the reason.
 func (ps *Pages) send(v *web.Visit, t web.Tenant, req intake.Single) (id ulid.ULID, err error) {
-	f, ctx := v.Form(), intake.WithChannel(context.WithoutCancel(v.Ctx()), messages.Page) // it is sent even if the browser disconnects
+	// it is sent even if the browser disconnects
+	f, ctx := v.Form(), intake.WithChannel(context.WithoutCancel(v.Ctx()), messages.Page)
 	p, err := ps.sender(v, t)
 	if err != nil || !f.OK() {
 		return id, err
 	}
-	request := sha256.Sum256([]byte(strings.Join([]string{v.C.FullPath(), req.Sender, string(req.Number), req.Message, req.CostCenter}, "\x00")))
+	request := sha256.Sum256(
+		[]byte(strings.Join([]string{v.C.FullPath(), req.Sender, string(req.Number), req.Message, req.CostCenter}, "\x00")))
 	req.Key = &intake.Key{Name: web.KeyPrefix + f.FormKey(), Request: request}
 	answer, err := ps.Deps.Intake.Send(ctx, p, req)
 	if err != nil {
@@ -114,8 +116,10 @@ func (ps *Pages) principal(v *web.Visit, t web.Tenant) (*accounts.Principal, err
 }
 
 // refusedFields are the wrong fields of refused sends, by reason.
-var refusedFields = map[string]string{"sender_not_found": "sender", "sender_not_approved": "sender", "sender_not_registered": "sender", "opted_out": "number", "no_carrier": "number", "empty": "message",
-	"too_long": "message", "other_test_number": "number", "repeated_too_soon": "number", "repeated_too_often": "number", "number_limit": "number"}
+var refusedFields = map[string]string{"sender_not_found": "sender", "sender_not_approved": "sender",
+	"sender_not_registered": "sender", "opted_out": "number", "no_carrier": "number", "empty": "message",
+	"too_long": "message", "other_test_number": "number", "repeated_too_soon": "number", "repeated_too_often": "number",
+	"number_limit": "number"}
 
 // setRefusal sets the form's error to a business rule's refusal, at its field if the form has one.
 func setRefusal(f *web.Form, r sms.Refusal) {

@@ -42,7 +42,8 @@ type verificationText struct {
 // Verifications is GET /verifications.
 func (ps *Pages) Verifications(v *web.Visit, t web.Tenant) (err error) {
 	v.Form().FormKey()
-	p := verificationsPage{Senders: []web.Option{{Value: ps.Test.Sender, Text: v.Lang.T("compose.test", ps.Test.Sender)}}, Most: verifications.MostText}
+	p := verificationsPage{Senders: []web.Option{{Value: ps.Test.Sender, Text: v.Lang.T("compose.test", ps.Test.Sender)}},
+		Most: verifications.MostText}
 	approved, err := ps.approvedSenders(v, t)
 	if err != nil {
 		return err
@@ -67,18 +68,21 @@ func (ps *Pages) Verifications(v *web.Visit, t web.Tenant) (err error) {
 		return err
 	}
 	for _, locale := range verifications.Locales {
-		text := verificationText{Locale: locale, Ours: verifications.Ours(locale, false), Payment: verifications.Ours(locale, true)}
+		text := verificationText{Locale: locale, Ours: verifications.Ours(locale, false),
+			Payment: verifications.Ours(locale, true)}
 		for i := range own {
 			if own[i].Locale == locale {
 				text.Own = &own[i]
 			}
 		}
-		p.Texts, p.Locales = append(p.Texts, text), append(p.Locales, web.Option{Value: locale, Text: v.Lang.T(texts.Locales[locale])})
+		p.Texts, p.Locales = append(p.Texts, text),
+			append(p.Locales, web.Option{Value: locale, Text: v.Lang.T(texts.Locales[locale])})
 	}
-	p.Listing, err = web.List(v, "/verifications", web.MessagesOnPage, func(before int64, limit int) ([]verifications.Verification, int64, error) {
-		found, err := ps.Deps.Verifications.List(v.Ctx(), t.CompanyID(), before, limit+1)
-		return web.ByID(limit, func(v *verifications.Verification) int64 { return v.ID }, found, err)
-	})
+	p.Listing, err = web.List(v, "/verifications", web.MessagesOnPage,
+		func(before int64, limit int) ([]verifications.Verification, int64, error) {
+			found, err := ps.Deps.Verifications.List(v.Ctx(), t.CompanyID(), before, limit+1)
+			return web.ByID(limit, func(v *verifications.Verification) int64 { return v.ID }, found, err)
+		})
 	return v.Page(err, "verifications", p)
 }
 
@@ -122,9 +126,11 @@ func (ps *Pages) TryVerification(v *web.Visit, t web.Tenant) error {
 	if p == nil {
 		return ps.Verifications(v, t)
 	}
-	request := sha256.Sum256([]byte(strings.Join([]string{v.C.FullPath(), sender, string(number.PhoneNumber), locale}, "\x00")))
+	request := sha256.Sum256([]byte(strings.Join([]string{v.C.FullPath(), sender, string(number.PhoneNumber), locale},
+		"\x00")))
 	ctx := intake.WithChannel(context.WithoutCancel(v.Ctx()), messages.Page)
-	answer, err := ps.Deps.Intake.Verify(ctx, p, verifications.Request{Number: number.PhoneNumber, Sender: sender, Locale: locale, Digits: otp.Default, Life: verifications.DefaultLife},
+	answer, err := ps.Deps.Intake.Verify(ctx, p, verifications.Request{Number: number.PhoneNumber, Sender: sender,
+		Locale: locale, Digits: otp.Default, Life: verifications.DefaultLife},
 		&intake.Key{Name: web.KeyPrefix + f.FormKey(), Request: request})
 	if limit, limited := errors.AsType[*verifications.LimitError](err); limited {
 		f.Deny(http.StatusTooManyRequests, "verification.limit", v.Lang.Time(postgres.Now().Add(limit.After)))
@@ -160,7 +166,8 @@ func (ps *Pages) CheckVerification(v *web.Visit, t web.Tenant) error {
 		return v.Redirect(path, "flash.verification.wrong")
 	case limited:
 		return v.Redirect(path, "flash.verification.checks")
-	case errors.Is(err, verifications.ErrPayment), errors.Is(err, verifications.ErrFinished), errors.Is(err, verifications.ErrChecks), errors.Is(err, verifications.ErrExpired):
+	case errors.Is(err, verifications.ErrPayment), errors.Is(err, verifications.ErrFinished),
+		errors.Is(err, verifications.ErrChecks), errors.Is(err, verifications.ErrExpired):
 		return v.Redirect(path, "flash.verification.over")
 	}
 	return v.Done(err, path, "flash.verification.approved")
@@ -188,5 +195,6 @@ func (ps *Pages) AskForText(v *web.Visit, t web.Tenant) error {
 }
 
 // textFaults maps the errors of a company's own text to the keys of their texts.
-var textFaults = map[error]string{verifications.ErrNoCode: "verification.text.nocode", verifications.ErrPlaceholder: "verification.text.placeholder",
-	verifications.ErrSigns: "verification.text.signs", verifications.ErrLongOwn: "verification.text.long"}
+var textFaults = map[error]string{verifications.ErrNoCode: "verification.text.nocode",
+	verifications.ErrPlaceholder: "verification.text.placeholder",
+	verifications.ErrSigns:       "verification.text.signs", verifications.ErrLongOwn: "verification.text.long"}

@@ -25,7 +25,8 @@ func factOf(p *web.View, name string) string { return p.T(factTexts[name].label)
 
 // likenessTexts maps the kinds of protected names to their texts.
 var likenessTexts = map[string]string{
-	senders.KnownCarrier: "likeness.carrier", senders.KnownBank: "likeness.bank", senders.KnownWallet: "likeness.wallet", senders.KnownAuthority: "likeness.authority",
+	senders.KnownCarrier: "likeness.carrier", senders.KnownBank: "likeness.bank", senders.KnownWallet: "likeness.wallet",
+	senders.KnownAuthority: "likeness.authority",
 }
 
 // likeness returns the warning about a sender ID that resembles a protected name, or "".
@@ -40,8 +41,9 @@ func likeness(p *web.View, name string) string {
 // StateFacts is POST /company/facts.
 func (ps *Pages) StateFacts(v *web.Visit, t web.Tenant) error {
 	f := v.Form()
-	facts := companies.Facts{NIF: f.Value(companies.FactNIF), TradeRegister: f.Value(companies.FactTradeRegister), Address: f.Value(companies.FactAddress),
-		Phone: f.Value(companies.FactPhone), Contact: f.Value(companies.FactContact)}
+	facts := companies.Facts{NIF: f.Value(companies.FactNIF), TradeRegister: f.Value(companies.FactTradeRegister),
+		Address: f.Value(companies.FactAddress),
+		Phone:   f.Value(companies.FactPhone), Contact: f.Value(companies.FactContact)}
 	err := ps.By(v).SetFacts(v.Ctx(), t.CompanyID(), facts)
 	if wrong, ok := errors.AsType[*companies.FactsError](err); ok {
 		for _, name := range wrong.Names {

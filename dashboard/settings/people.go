@@ -47,7 +47,8 @@ func (ps *Pages) Invite(v *web.Visit, t web.Tenant) error {
 	if !f.OK() {
 		return ps.People(v, t)
 	}
-	token, err := ps.By(v).Invite(v.Ctx(), people.NewInvitation{Company: t.Company.ID, Email: email, Name: name, Role: role, Language: v.Lang.Tag})
+	token, err := ps.By(v).Invite(v.Ctx(), people.NewInvitation{Company: t.Company.ID, Email: email, Name: name,
+		Role: role, Language: v.Lang.Tag})
 	switch {
 	case errors.Is(err, accounts.ErrInvalid):
 		f.Refuse("email", "error.email")

@@ -34,7 +34,8 @@ func (ps *Pages) Senders(v *web.Visit, t web.Tenant) (err error) {
 	data.At = map[int64][]registered.AtCarrier{}
 	waiting := 0
 	for _, s := range data.Senders {
-		if at := registered.AtCarriers(ps.Routes(), recorded[s.ID]); s.Approved && slices.ContainsFunc(at, func(c registered.AtCarrier) bool { return c.ID != 0 || !c.Works }) {
+		if at := registered.AtCarriers(ps.Routes(), recorded[s.ID]); s.Approved &&
+			slices.ContainsFunc(at, func(c registered.AtCarrier) bool { return c.ID != 0 || !c.Works }) {
 			data.At[s.ID] = slices.DeleteFunc(at, func(c registered.AtCarrier) bool { return c.Gone })
 		}
 		if s.State() == senders.Waiting {

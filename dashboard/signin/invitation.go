@@ -40,7 +40,8 @@ func (ps *Pages) Invitation(v *web.Visit) error {
 		return err
 	}
 	role := web.RoleTexts[link.Role]
-	title, text := v.Lang.T("invitation.title", company), v.Lang.T("invitation.text", v.Lang.T(role.Name), v.Lang.T(role.Text))
+	title, text := v.Lang.T("invitation.title", company),
+		v.Lang.T("invitation.text", v.Lang.T(role.Name), v.Lang.T(role.Text))
 	switch {
 	case !known:
 		return choose(v, ps.Deps.SignIn.InvitationLink, title, text, "finish.button")

@@ -29,7 +29,8 @@ func (m *Mails) signUp(l *texts.Language, to, token string) {
 // Invitation names the inviting person by their verified address, never by text of their choice.
 func (m *Mails) Invitation(l *texts.Language, to, from, token string) {
 	m.send(l, "invitation", to, "mail.invitation.subject", l.T("mail.invitation.text", from),
-		m.link("/invitation/"+token), l.T("mail.invitation.days", int(people.InvitationLife.Hours()/24)), l.T("mail.ignore.invitation"))
+		m.link("/invitation/"+token), l.T("mail.invitation.days", int(people.InvitationLife.Hours()/24)),
+		l.T("mail.ignore.invitation"))
 }
 
 // exists is the mail to a registered user who signs up again.

@@ -1,4 +1,5 @@
-// Package signin is the pages of signing in and up: links by mail, the second factor, the account, the administrator scope.
+// Package signin is the pages of signing in and up: links by mail, the second factor, the account, the administrator
+// scope.
 package signin
 
 import (

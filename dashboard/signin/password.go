@@ -56,7 +56,8 @@ func choose(v *web.Visit, find func(context.Context, string) (people.Link, error
 }
 
 // chosen ends a mailed link with the password from the page, and signs in.
-func (ps *Pages) chosen(v *web.Visit, page func(*web.Visit) error, find func(context.Context, string) (people.Link, error),
+func (ps *Pages) chosen(v *web.Visit, page func(*web.Visit) error,
+	find func(context.Context, string) (people.Link, error),
 	finish func(ctx context.Context, token, password string) (people.User, error), flash string) error {
 	f := v.Form()
 	if _, err := find(v.Ctx(), v.C.Param("token")); err != nil { // before the password is hashed

@@ -46,9 +46,11 @@ func (ps *Pages) TwoStep(v *web.Visit, s *people.Session) error {
 	return v.Page(err, "twostep", data)
 }
 
-// authenticatorURL returns the URL for authenticators: https://github.com/google/google-authenticator/wiki/Key-Uri-Format
+// authenticatorURL returns the URL for authenticators:
+// https://github.com/google/google-authenticator/wiki/Key-Uri-Format
 func authenticatorURL(email, secret string) string {
-	return "otpauth://totp/" + url.PathEscape("Intumwa:"+email) + "?" + url.Values{"secret": {secret}, "issuer": {"Intumwa"}}.Encode()
+	return "otpauth://totp/" + url.PathEscape("Intumwa:"+email) + "?" +
+		url.Values{"secret": {secret}, "issuer": {"Intumwa"}}.Encode()
 }
 
 // qrBorder is the empty border that scanners need, in modules.
@@ -67,7 +69,8 @@ func drawQR(text string) (qrCode, error) {
 				run++
 			}
 			if run > 0 {
-				path.WriteString("M" + strconv.Itoa(x+qrBorder) + " " + strconv.Itoa(y+qrBorder) + "h" + strconv.Itoa(run) + "v1h-" + strconv.Itoa(run) + "z")
+				path.WriteString("M" + strconv.Itoa(x+qrBorder) + " " + strconv.Itoa(y+qrBorder) + "h" + strconv.Itoa(run) +
+					"v1h-" + strconv.Itoa(run) + "z")
 				x += run
 			}
 		}

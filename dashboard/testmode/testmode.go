@@ -81,7 +81,8 @@ func Body(number sms.Number, sender, text string) string {
 // Curl returns a request as a command for a POSIX shell. Without a key it has a placeholder.
 func (r *Reader) Curl(key, body string) string {
 	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-	lines := []string{"curl -X POST " + quote(r.APIURL+"/sms"), "-H " + quote("Authorization: Bearer "+cmp.Or(key, "YOUR_API_KEY"))}
+	lines := []string{"curl -X POST " + quote(r.APIURL+"/sms"),
+		"-H " + quote("Authorization: Bearer "+cmp.Or(key, "YOUR_API_KEY"))}
 	for _, h := range headers {
 		lines = append(lines, "-H "+quote(h[0]+": "+h[1]))
 	}

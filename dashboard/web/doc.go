@@ -1,2 +1,3 @@
-// Package web is what all pages of the dashboard have in common: requests, sessions, forms, lists, files and templates. It knows nothing of messages.
+// Package web is what all pages of the dashboard have in common: requests, sessions, forms, lists, files and templates.
+// It knows nothing of messages.
 package web

@@ -13,9 +13,10 @@ const (
 	mib          = 1 << 20
 )
 
-// ReceiveDocument reads a form with a document and stores that, or sets the form's errors. owner has the turns and, unless
-// nil, the number of uploads that papers allows.
-func (v *Visit) ReceiveDocument(owner int64, papers *throttle.Throttle, store func(name string, file []byte) error) error {
+// ReceiveDocument reads a form with a document and stores that, or sets the form's errors. owner has the turns and,
+// unless nil, the number of uploads that papers allows.
+func (v *Visit) ReceiveDocument(owner int64, papers *throttle.Throttle,
+	store func(name string, file []byte) error) error {
 	leave, err := turnOfUpload(v, owner, v.site.documents)
 	if err != nil {
 		return err

@@ -39,7 +39,8 @@ func (v *Visit) DownloadTurn(owner int64) (leave func(), err error) {
 }
 
 // turnOfBoth takes a turn of a company and one of the network address.
-func turnOfBoth(v *Visit, companies *throttle.Turns, company int64, addresses *throttle.Turns, kind string) (leave func(), err error) {
+func turnOfBoth(v *Visit, companies *throttle.Turns, company int64, addresses *throttle.Turns, kind string) (
+	leave func(), err error) {
 	leaveAddress, err := addresses.Enter(v.Ctx(), TryKey(kind, v.Network()))
 	if err != nil {
 		return nil, err
@@ -65,7 +66,8 @@ type Download struct {
 
 // NewDownload returns the response as a download.
 func NewDownload(v *Visit) *Download {
-	d := &Download{w: v.C.Writer, control: http.NewResponseController(v.C.Writer), patience: v.site.Patience, left: v.site.Patience}
+	d := &Download{w: v.C.Writer, control: http.NewResponseController(v.C.Writer), patience: v.site.Patience,
+		left: v.site.Patience}
 	d.end, _ = v.Ctx().Deadline()
 	return d
 }
@@ -146,7 +148,8 @@ var documentEndings = map[string]string{"application/pdf": "pdf", "image/png": "
 
 // SendDocument responds with a document as a download: somebody else controls its content. id is in the file's name. It
 // reads each part in a turn at the database, so its memory does not depend on the size.
-func (v *Visit) SendDocument(owner, id int64, find func() (accounts.Document, error), read func(d accounts.Document, from, size int) ([]byte, error)) error {
+func (v *Visit) SendDocument(owner, id int64, find func() (accounts.Document, error),
+	read func(d accounts.Document, from, size int) ([]byte, error)) error {
 	v.Leave() // it may have to wait for a download to end
 	leave, err := v.DownloadTurn(owner)
 	if err != nil {

@@ -25,7 +25,8 @@ func (v *Visit) Export(t Tenant, what string, heads []string, write func(row fun
 	begin := func() error {
 		h := v.C.Writer.Header()
 		h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID, postgres.Now().In(texts.Bujumbura).Format("20060102-1504")))
+		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID,
+			postgres.Now().In(texts.Bujumbura).Format("20060102-1504")))
 		v.C.Status(http.StatusOK)
 		if _, err := to.Write([]byte(texts.CSVMark)); err != nil {
 			return err
@@ -71,7 +72,8 @@ func (v *Visit) Export(t Tenant, what string, heads []string, write func(row fun
 }
 
 // Export is [Visit.Export] of a list, newest row first. It takes a turn for each part that it reads.
-func Export[T any](v *Visit, t Tenant, what string, heads []string, list func(before int64, limit int) ([]T, int64, error), cells func(*T) []string) error {
+func Export[T any](v *Visit, t Tenant, what string, heads []string,
+	list func(before int64, limit int) ([]T, int64, error), cells func(*T) []string) error {
 	return v.Export(t, what, heads, func(row func(...string) error) error {
 		for before := int64(0); ; {
 			var page []T

@@ -45,7 +45,8 @@ type Listing[T any] struct {
 
 // List reads the page of a list that the parameter before selects. path is its address; the form has its other
 // parameters. With an invalid parameter it reads nothing.
-func List[T any](v *Visit, path string, most int, read func(before int64, limit int) ([]T, int64, error)) (l Listing[T], err error) {
+func List[T any](v *Visit, path string, most int, read func(before int64, limit int) ([]T, int64, error)) (
+	l Listing[T], err error) {
 	f, before := v.Form(), v.After("before")
 	l = Listing[T]{Filtered: len(f.names) > 0, Later: before > 0, First: f.Address(path), Export: f.Address(path + ".csv")}
 	if !f.OK() && v.C.Request.Method == http.MethodGet {
@@ -118,7 +119,8 @@ func (v *Visit) After(name string) int64 {
 
 // fill reads one page of a list. If few rows match the filter, it searches further back for a limited time, and the
 // page then has a link to continue.
-func fill[T any](before int64, most int, list func(before int64, limit int) ([]T, int64, error)) (rows []T, next int64, err error) {
+func fill[T any](before int64, most int, list func(before int64, limit int) ([]T, int64, error)) (rows []T, next int64,
+	err error) {
 	next = before
 	for start := time.Now(); ; {
 		var more []T

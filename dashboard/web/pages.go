@@ -57,7 +57,8 @@ func (s *Site) execute(w io.Writer, name string, data *View) error {
 	if err := all.ExecuteTemplate(&main, name+" main", data); err != nil {
 		return err
 	}
-	data.Title, data.Main = template.HTML(title.String()), template.HTML(main.String()) //nolint:gosec // templates have escaped them
+	data.Title, data.Main = template.HTML(title.String()),
+		template.HTML(main.String()) //nolint:gosec // templates have escaped them
 	return all.ExecuteTemplate(w, "frame", data)
 }
 
@@ -70,9 +71,9 @@ type field struct {
 	Options                               []Option
 }
 
-// newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type
-// (of an input, or choice or lines), autocomplete, inputmode, accept (of a file), value, hint (a text), options (of a choice),
-// rows (of lines), max (of lines and texts), optional (with any value) and focus (false: not).
+// newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are
+// type (of an input, or choice or lines), autocomplete, inputmode, accept (of a file), value, hint (a text), options
+// (of a choice), rows (of lines), max (of lines and texts), optional (with any value) and focus (false: not).
 func newField(p *View, name, label string, options ...any) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
 		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), Rows: 3}
@@ -149,4 +150,5 @@ func newPart(pairs ...any) (map[string]any, error) {
 }
 
 // Functions are those that every template may call.
-var Functions = template.FuncMap{"field": newField, "part": newPart, "plain": sms.Printable, "wrap": wrap, "indented": Indented}
+var Functions = template.FuncMap{"field": newField, "part": newPart, "plain": sms.Printable, "wrap": wrap,
+	"indented": Indented}

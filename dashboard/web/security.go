@@ -76,7 +76,8 @@ func (s *Site) recover(c *gin.Context) {
 		if p == http.ErrAbortHandler { //nolint:errorlint // the sentinel of net/http, compared as net/http does
 			panic(p)
 		}
-		s.opts.Log.Error("panic in a handler", "event", "handler_panicked", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
+		s.opts.Log.Error("panic in a handler", "event", "handler_panicked", "method", c.Request.Method, "route", c.FullPath(),
+			"panic", p, "stack", string(debug.Stack()))
 		c.Abort()
 		if !c.Writer.Written() {
 			s.visit(c).fail(failures[http.StatusInternalServerError])

@@ -20,19 +20,20 @@ import (
 
 // Options of [New].
 type Options struct {
-	DocsURL        string            // of the API's reference; empty: no link to it
-	CreditsNotice  string            // how customers get credits, from the operator
-	TrustedProxies []string          // whose X-Forwarded-For is trusted
-	SecureCookies  bool              // HTTPS only
-	SessionIdle    time.Duration     // an unused session ends
-	SMPP           bool              // customers can bind by SMPP
-	AtOnce         int               // concurrent requests at the database; 8 if 0
-	AtOnceOfOne    int               // of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
-	Uploads        map[string]Upload // the routes whose form has a file, by method and path
-	Missing        []error           // errors of handlers that mean 404
-	Words          *texts.Texts
-	Log            *slog.Logger
-	Metrics        prometheus.Registerer // nil: not registered
+	DocsURL        string        // of the API's reference; empty: no link to it
+	CreditsNotice  string        // how customers get credits, from the operator
+	TrustedProxies []string      // whose X-Forwarded-For is trusted
+	SecureCookies  bool          // HTTPS only
+	SessionIdle    time.Duration // an unused session ends
+	SMPP           bool          // customers can bind by SMPP
+	AtOnce         int           // concurrent requests at the database; 8 if 0
+	// of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
+	AtOnceOfOne int
+	Uploads     map[string]Upload // the routes whose form has a file, by method and path
+	Missing     []error           // errors of handlers that mean 404
+	Words       *texts.Texts
+	Log         *slog.Logger
+	Metrics     prometheus.Registerer // nil: not registered
 
 	Templates func() (*template.Template, error) // of each page its title and its main part, and the frame
 	Nav       func(*Visit) []NavGroup            // of a signed-in user
@@ -71,9 +72,14 @@ func New(opts Options) (*Site, error) {
 		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one user leaves some to others
 	}
 	gin.SetMode(gin.ReleaseMode)
-	s := &Site{Engine: gin.New(), opts: opts, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(), Turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
-		uploads: throttle.NewTurns(uploadsOfAll, UploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, UploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, DocumentsOfAddress), Downloads: throttle.NewTurns(DownloadsOfAll, DownloadsOfOne),
-		downloaders: throttle.NewTurns(DownloadsOfAll, DownloadsOfOrigin), adminDownloads: throttle.NewTurns(downloadsOfAdmins, DownloadsOfOne), Patience: downloadPatience,
+	s := &Site{Engine: gin.New(), opts: opts, metrics: newMetrics(opts.Metrics),
+		crossOrigin: http.NewCrossOriginProtection(), Turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
+		uploads:        throttle.NewTurns(uploadsOfAll, UploadsOfCompany),
+		uploaders:      throttle.NewTurns(uploadsOfAll, UploadsOfAddress),
+		documents:      throttle.NewTurns(documentsOfAll, DocumentsOfAddress),
+		Downloads:      throttle.NewTurns(DownloadsOfAll, DownloadsOfOne),
+		downloaders:    throttle.NewTurns(DownloadsOfAll, DownloadsOfOrigin),
+		adminDownloads: throttle.NewTurns(downloadsOfAdmins, DownloadsOfOne), Patience: downloadPatience,
 		large: throttle.NewTurns(largeUploads, 1), heavy: throttle.NewTurns(heavyAtOnce, 1)}
 	s.HandleMethodNotAllowed = true
 	s.RedirectTrailingSlash = false

@@ -110,7 +110,8 @@ type View struct {
 // Render responds with a page: 200, or the status of the form's error.
 func (v *Visit) Render(name string, data any) error {
 	f := v.Form()
-	p := View{Language: v.Lang, Languages: v.site.opts.Words.Languages, Path: v.C.Request.URL.Path, Route: v.C.FullPath(), Form: f, Docs: v.site.opts.DocsURL, SMPP: v.site.opts.SMPP, Data: data}
+	p := View{Language: v.Lang, Languages: v.site.opts.Words.Languages, Path: v.C.Request.URL.Path, Route: v.C.FullPath(),
+		Form: f, Docs: v.site.opts.DocsURL, SMPP: v.site.opts.SMPP, Data: data}
 	if v.C.Request.Method != http.MethodGet { // the address may have no page for GET
 		p.Path = "/"
 	}
@@ -253,7 +254,8 @@ func (v *Visit) fail(err error) {
 	default:
 		// One line a second: in an outage every request fails the same way.
 		if now := time.Now().Unix(); v.site.failureLogged.Swap(now) != now {
-			v.site.opts.Log.Error("request failed", "event", "request_failed", "method", v.C.Request.Method, "path", v.C.FullPath(), "error", err)
+			v.site.opts.Log.Error("request failed", "event", "request_failed", "method", v.C.Request.Method, "path",
+				v.C.FullPath(), "error", err)
 		}
 		v.C.Header("Retry-After", "5")
 		why = failures[http.StatusServiceUnavailable]

@@ -28,7 +28,8 @@ func Verdict(id int64, segments int, copies []submission.Copy) *messages.Final {
 
 // Conclude makes verdicts final, changes the rows of the outbox, and enqueues the webhooks and
 // refunds of the verdicts in the same transaction.
-func (c *Core) Conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, rows messages.Rows) ([]messages.Settled, error) {
+func (c *Core) Conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final,
+	rows messages.Rows) ([]messages.Settled, error) {
 	settled, refunded, err := Conclude(ctx, tx, store, c.Webhooks, c.Refunds, finals, rows)
 	if refunded > 0 {
 		c.Metrics.Refunds.Add(float64(refunded))
@@ -38,7 +39,8 @@ func (c *Core) Conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, f
 
 // Conclude works without a dispatcher. refunds reports whether a failed live message
 // is refunded; refunded is how many were.
-func Conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
+func Conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks,
+	refunds func(messages.Settled) bool,
 	finals []messages.Final, rows messages.Rows) (settled []messages.Settled, refunded int, err error) {
 	if settled, err = store.Finish(ctx, tx, finals, rows); err == nil {
 		err = hooks.Submitted(ctx, tx, rows.Told)
@@ -61,12 +63,15 @@ func Conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 
 // Follows returns the webhook events and refunds of messages that became final. refunds
 // reports whether a failed live message is refunded.
-func Follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit) {
+func Follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event,
+	debits []billing.Debit) {
 	events = make([]webhooks.Event, 0, len(settled))
 	for i := range settled {
 		m := &settled[i]
 		if m.CompanyID != 0 {
-			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, CostCenter: m.CostCenter, Unsubmitted: m.Unsubmitted, Callback: m.Channel == messages.Kannel}
+			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number),
+				At: m.At, Reference: m.Reference, CostCenter: m.CostCenter, Unsubmitted: m.Unsubmitted,
+				Callback: m.Channel == messages.Kannel}
 			if m.Status == sms.Sent {
 				e.Name = webhooks.Sent
 			}
@@ -93,8 +98,10 @@ func ReceiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
 	for i := range settled {
 		m := &settled[i]
 		sent := m.Status == sms.Sent
-		if m.Registered == ReceiptAlways || m.Registered == ReceiptOfFailure && !sent || m.Registered == ReceiptOfSuccess && sent {
-			receipts = append(receipts, binds.Delivery{Account: m.SMPPAccount, Bind: m.SMPPBind, Number: string(m.Number), Address: m.Sender, ULID: m.ULID,
+		if m.Registered == ReceiptAlways || m.Registered == ReceiptOfFailure && !sent || m.Registered == ReceiptOfSuccess &&
+			sent {
+			receipts = append(receipts, binds.Delivery{Account: m.SMPPAccount, Bind: m.SMPPBind, Number: string(m.Number),
+				Address: m.Sender, ULID: m.ULID,
 				MessageID: m.ID, Echo: m.Echo, Sent: &sent, Reason: m.Reason, SubmittedAt: m.CreatedAt, At: m.At})
 		}
 	}
@@ -119,7 +126,8 @@ func reasonClass(m *messages.Settled) string {
 	switch {
 	case m.Status == sms.Sent:
 		return "none"
-	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt || m.Reason == submission.ReasonNoAnswer || m.Reason == submission.ReasonOptedOut ||
+	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt ||
+		m.Reason == submission.ReasonNoAnswer || m.Reason == submission.ReasonOptedOut ||
 		m.Reason == submission.ReasonClosed:
 		return m.Reason
 	case strings.HasPrefix(m.Reason, "ESME_"):
@@ -132,7 +140,8 @@ func reasonClass(m *messages.Settled) string {
 
 func (c *Core) logFinal(m *messages.Settled) {
 	if m.Status == sms.Failed {
-		c.Log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
+		c.Log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier,
+			"number", m.Number.Masked(), "reason", m.Reason)
 		return
 	}
 	if !c.Log.Enabled(context.Background(), slog.LevelDebug) { // the arguments cost memory

@@ -1,5 +1,5 @@
-// Package core is what all parts of a dispatcher share: its carriers, leases, metrics and messages in flight, the health
-// of its queue, periodic tasks, and what a verdict brings about. It knows none of the parts.
+// Package core is what all parts of a dispatcher share: its carriers, leases, metrics and messages in flight, the
+// health of its queue, periodic tasks, and what a verdict brings about. It knows none of the parts.
 package core
 
 import (

@@ -170,7 +170,8 @@ func (l *Leases) Renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.Opts.DeadAfter/2)
 	defer cancel()
 	me, sent := l.ID.Load(), time.Since(ProcessStart)
-	list, err := postgres.All(ctx, l.Pool, "renewing the row of this dispatcher", pgx.RowToStructByPos[Listed], `WITH mine AS (UPDATE dispatchers SET seen_at = clock_timestamp() WHERE id = $1 RETURNING id, seen_at)
+	list, err := postgres.All(ctx, l.Pool, "renewing the row of this dispatcher", pgx.RowToStructByPos[Listed],
+		`WITH mine AS (UPDATE dispatchers SET seen_at = clock_timestamp() WHERE id = $1 RETURNING id, seen_at)
 		SELECT id, seen_at, ARRAY(SELECT unnest(links) EXCEPT SELECT unnest(given_up)) FROM dispatchers WHERE id <> $1
 		UNION ALL SELECT id, seen_at, '{}' FROM mine`, me)
 	if err != nil {
@@ -235,7 +236,8 @@ func (l *Leases) Look(ctx context.Context, others []Listed, asked time.Duration,
 
 // Acquire takes the free leases among names, and returns those that this process has.
 func (l *Leases) Acquire(ctx context.Context, names ...string) ([]string, error) {
-	return postgres.All(ctx, l.Pool, "acquiring leases", pgx.RowTo[string], `WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
+	return postgres.All(ctx, l.Pool, "acquiring leases", pgx.RowTo[string],
+		`WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
 			ON CONFLICT DO NOTHING RETURNING name)
 		SELECT name FROM taken UNION ALL SELECT name FROM leases WHERE holder = $1 AND name = ANY($2)`, l.ID.Load(), names)
 }
@@ -257,7 +259,8 @@ func (l *Leases) Leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), resignWithin)
 	defer cancel()
 	if _, err := l.Pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, l.ID.Load()); err != nil {
-		l.Log.Warn("could not sign off from the database; other dispatchers notice it in a few seconds", "event", "dispatcher_not_signed_off", "error", err)
+		l.Log.Warn("could not sign off from the database; other dispatchers notice it in a few seconds", "event",
+			"dispatcher_not_signed_off", "error", err)
 	}
 }
 
@@ -273,7 +276,8 @@ func identity() string {
 // Alive returns how many dispatchers work on the database now, by recently renewed rows. The
 // rows of a restored backup are older.
 func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
-	if err := pool.QueryRow(ctx, `SELECT count(*) FROM dispatchers WHERE seen_at BETWEEN now() - $1::interval AND now() + $1::interval`, setup.DeadAfter).Scan(&n); err != nil {
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM dispatchers WHERE seen_at BETWEEN now() - $1::interval
+		AND now() + $1::interval`, setup.DeadAfter).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting the dispatchers: %w", err)
 	}
 	return n, nil

@@ -64,30 +64,35 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Retired: gauge("intumwa_carrier_retired",
 			"1 for a configured carrier that an operator has retired, else 0.", "carrier"),
 		unknownStates: counter("intumwa_receipt_unknown_states_total",
-			"Receipts with a state that has no meaning (receipt_states), by state; other: the 21st and further ones, and what is no word.", "carrier", "state"),
+			"Receipts with a state that has no meaning (receipt_states), by state; other: the 21st and further ones, and what "+
+				"is no word.", "carrier", "state"),
 		MatchedLate: counter("intumwa_receipts_matched_late_total",
 			"Receipts that came before their submit_sm_resp.", "carrier"),
 		Tasks: gauge("intumwa_task_last_success_timestamp_seconds",
 			"When this process started, or last did a task that one dispatcher does for all. Take the maximum.", "task"),
-		Receipts:        counter("intumwa_receipts_total", "Receipts.", "carrier", "link", "outcome"),
-		RefusedReceipts: counter("intumwa_receipts_refused_total", "Receipts refused because they could not be stored.", "carrier"),
-		Inbound:         counter("intumwa_inbound_messages_total", "MOs.", "carrier"),
+		Receipts: counter("intumwa_receipts_total", "Receipts.", "carrier", "link", "outcome"),
+		RefusedReceipts: counter("intumwa_receipts_refused_total", "Receipts refused because they could not be stored.",
+			"carrier"),
+		Inbound: counter("intumwa_inbound_messages_total", "MOs.", "carrier"),
 		Throttled: counter("intumwa_deliveries_throttled_total",
 			"Unmatched receipts and MOs (inbound) refused because they exceed the carrier's hourly limit.", "carrier", "kind"),
 		SetAside: counter("intumwa_deliveries_set_aside_total",
 			"Receipts and MOs that the database can never store: acknowledged and dropped.", "carrier"),
-		final: counter("intumwa_messages_final_total", "Messages that became sent or failed.", "carrier", "status", "reason_class"),
+		final: counter("intumwa_messages_final_total", "Messages that became sent or failed.", "carrier", "status",
+			"reason_class"),
 		endToEnd: auto.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_message_end_to_end_seconds",
 			Help:    "Time from acceptance, or send_at, to sent or failed.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200, 90000}}, []string{"carrier"}),
 		SettleTime: auto.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_settle_duration_seconds",
 			Help:    "Duration of a settling transaction.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}, []string{"carrier"}),
-		Stale:  counter("intumwa_queue_stale_entries_total", "Queue entries of messages that no longer wait.", "carrier"),
-		Direct: counter("intumwa_queue_bypassed_total", "Messages taken from the database because the queue failed.", "carrier", "lane"),
+		Stale: counter("intumwa_queue_stale_entries_total", "Queue entries of messages that no longer wait.", "carrier"),
+		Direct: counter("intumwa_queue_bypassed_total", "Messages taken from the database because the queue failed.",
+			"carrier", "lane"),
 		Resent: counter("intumwa_segments_resent_total",
 			"Segments sent again after a lost submit_sm_resp: each may arrive twice.", "carrier"),
-		Rerouted: counter("intumwa_messages_rerouted_total", "Messages moved to another carrier because theirs was down or removed.", "carrier"),
+		Rerouted: counter("intumwa_messages_rerouted_total",
+			"Messages moved to another carrier because theirs was down or removed.", "carrier"),
 		Second: counter("intumwa_messages_sent_on_total",
 			"Messages that went to the second carrier.", "carrier", "second", "reason"),
 		BreakerOpen: gauge("intumwa_link_breaker_open",
@@ -111,7 +116,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		LowBalances: auto.NewCounter(prometheus.CounterOpts{Name: "intumwa_low_balances_total",
 			Help: "Balances that fell below a threshold."}),
 	}
-	for _, kind := range [...]retention.Purge{retention.PurgeMessages, retention.PurgeBodies, retention.PurgeNumbers} { // from the start, so that the first counts as an increase
+	for _, kind := range [...]retention.Purge{retention.PurgeMessages, retention.PurgeBodies, retention.PurgeNumbers} {
+		// from the start, so that the first counts as an increase
 		m.Purged.WithLabelValues(string(kind))
 	}
 	for _, lane := range LaneNames {

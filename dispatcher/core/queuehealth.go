@@ -152,7 +152,8 @@ func (h *QueueHealth) Looked(key LaneKey, found, pushed int, cost time.Duration)
 	refilling := now.Sub(s.since) < refillTime
 	h.mu.Unlock()
 	if pushed > 0 && !refilling {
-		h.Failed(key, &queue.FaultError{Fault: queue.Lost, Text: fmt.Sprintf("%d messages had been due for more than %s, and the queue had none", pushed, OverdueAfter)})
+		h.Failed(key, &queue.FaultError{Fault: queue.Lost,
+			Text: fmt.Sprintf("%d messages had been due for more than %s, and the queue had none", pushed, OverdueAfter)})
 	}
 }
 
@@ -170,13 +171,16 @@ func (h *QueueHealth) Failed(key LaneKey, err error) {
 	if s.fault = fault; s.lost {
 		return
 	}
-	if s.pause = min(2*s.pause, pauseMost); s.pause == 0 || now.Sub(s.since) > relapseAfter || fault == queue.Unwritable || fault == queue.Loading { // Empty notices when these are over
+	if s.pause = min(2*s.pause, pauseMost); s.pause == 0 || now.Sub(s.since) > relapseAfter || fault == queue.Unwritable ||
+		fault == queue.Loading {
+		// Empty notices when these are over
 		s.pause = pauseFirst
 	}
 	s.lost, s.since, s.until, s.idle = true, now, now.Add(s.pause), time.Time{}
 	s.end()
 	h.usable.WithLabelValues(key.Carrier, key.Lane.String()).Set(0)
-	h.log.Warn("redis queue is not usable; taking messages from the database", "event", "queue_unusable", "carrier", key.Carrier, "lane", key.Lane.String(),
+	h.log.Warn("redis queue is not usable; taking messages from the database", "event", "queue_unusable", "carrier",
+		key.Carrier, "lane", key.Lane.String(),
 		"fault", string(fault), "error", err)
 }
 
@@ -218,7 +222,8 @@ func (h *QueueHealth) handBack(ctx context.Context, key LaneKey) {
 		s.until = now.Add(pauseFirst)
 		return
 	}
-	h.log.Info("redis queue is usable again", "event", "queue_usable", "carrier", key.Carrier, "lane", key.Lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
+	h.log.Info("redis queue is usable again", "event", "queue_usable", "carrier", key.Carrier, "lane", key.Lane.String(),
+		"fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
 	s.lost, s.since = false, now
 	s.usable, s.end = context.WithCancel(context.Background())
 	h.usable.WithLabelValues(key.Carrier, key.Lane.String()).Set(1)

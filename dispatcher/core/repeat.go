@@ -7,10 +7,12 @@ import (
 )
 
 // Repeat calls do at an interval, and at once when woken, until ctx ends. It logs errors.
-func Repeat(ctx context.Context, log *slog.Logger, what string, every time.Duration, wake <-chan struct{}, do func(context.Context) error) {
+func Repeat(ctx context.Context, log *slog.Logger, what string, every time.Duration, wake <-chan struct{},
+	do func(context.Context) error) {
 	for ctx.Err() == nil {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
-			log.Error("periodic work of the dispatcher fails; retrying", "event", "dispatcher_work_failed", "task", what, "error", err)
+			log.Error("periodic work of the dispatcher fails; retrying", "event", "dispatcher_work_failed", "task", what,
+				"error", err)
 		}
 		timer := time.NewTimer(every)
 		select {

@@ -13,7 +13,8 @@ import (
 
 // SinceServed is the time since a link last served. For a held link a heartbeat writes
 // both times, so a step of the database's clock changes nothing.
-const SinceServed = `CASE WHEN ` + Leased + ` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
+const SinceServed = `CASE WHEN ` + Leased +
+	` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
 
 var (
 	// mayServe selects links over which messages are to be submitted. A receiver alone has no window.
@@ -38,7 +39,8 @@ func Serves(ctx context.Context, db postgres.DB, carrier string, binding time.Du
 
 // Served returns the carriers of which a process has links, or had some less than StrandedAfter ago.
 func (c *Core) Served(ctx context.Context) ([]string, error) {
-	served, err := postgres.All(ctx, c.Pool, "reading which carriers have links", pgx.RowTo[string], `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
+	served, err := postgres.All(ctx, c.Pool, "reading which carriers have links", pgx.RowTo[string],
+		`SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
 		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, c.Opts.StrandedAfter)
 	for _, own := range c.Running() {
 		served = append(served, own.Name)

@@ -43,7 +43,8 @@ func (c *Core) RepeatTasks(ctx context.Context, lease string, tasks []*Task, wak
 	for _, t := range tasks { // a task that never succeeds counts as overdue from here on
 		c.Metrics.Tasks.WithLabelValues(t.Name).SetToCurrentTime()
 	}
-	Repeat(ctx, c.Log, lease, c.Opts.SweepInterval, wake, func(ctx context.Context) error { return c.Round(ctx, lease, tasks) })
+	Repeat(ctx, c.Log, lease, c.Opts.SweepInterval, wake,
+		func(ctx context.Context) error { return c.Round(ctx, lease, tasks) })
 }
 
 // Round does the due tasks, if no other process has their lease. Then it resigns the lease, so

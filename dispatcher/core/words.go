@@ -39,18 +39,23 @@ func (v *words) Note(c *Core, carrier, link, state string, now time.Time) {
 	v.mu.Unlock()
 	c.Metrics.unknownStates.WithLabelValues(carrier, word).Inc()
 	if n, due := seldom.Due(now); due {
-		c.Log.Warn("receipts have an unknown state; the deadline decides about their messages, unless receipt_states says what it means",
-			"event", "receipt_state_unknown", "carrier", carrier, "link", link, "state", word, "set", "receipt_states: {"+word+": sent|failed|none}", "count", n)
+		c.Log.Warn("receipts have an unknown state: the deadline decides, unless receipt_states has its meaning",
+			"event", "receipt_state_unknown", "carrier", carrier, "link", link, "state", word, "set",
+			"receipt_states: {"+word+": sent|failed|none}", "count", n)
 	}
 }
 
-// Printable returns a receipt's state for metrics and logs: what is not one short word may be a part of a text or a number.
+// Printable returns a receipt's state for metrics and logs: what is not one short word may be a part of a text or a
+// number.
 func Printable(state string) string {
 	switch {
 	case state == "":
 		return "none"
 	case len(state) > 24, len(state) > 3 && strings.Trim(state, "0123456789+-") == "",
-		strings.ContainsFunc(state, func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') && r != '_' && r != '-' }):
+		strings.ContainsFunc(state, func(r rune) bool {
+			return !unicode.IsLetter(r) && (r < '0' || r > '9') && r != '_' &&
+				r != '-'
+		}):
 		return otherWord
 	}
 	return state

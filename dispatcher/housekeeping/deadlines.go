@@ -26,10 +26,12 @@ func (d *Housekeeping) Overdue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	timeouts, status, longest := map[string]time.Duration{}, map[string]sms.Status{}, time.Hour // the least for carriers of no process
+	// the least for carriers of no process
+	timeouts, status, longest := map[string]time.Duration{}, map[string]sms.Status{}, time.Hour
 	for _, c := range d.Running() {
 		config := c.Config()
-		timeouts[c.Name], status[c.Name], longest = config.ReceiptTimeout, config.OnReceiptTimeout, max(longest, config.ReceiptTimeout)
+		timeouts[c.Name], status[c.Name], longest = config.ReceiptTimeout, config.OnReceiptTimeout,
+			max(longest, config.ReceiptTimeout)
 	}
 	times := messages.ReceiptTimeouts{Own: timeouts, Served: served, Otherwise: longest}
 	for start, done := time.Now(), false; !done && time.Since(start) < decideFor; {
@@ -43,7 +45,8 @@ func (d *Housekeeping) Overdue(ctx context.Context) error {
 			finals := make([]messages.Final, 0, len(overdue))
 			for id, carrier := range overdue {
 				as := cmp.Or(status[carrier], sms.Failed)
-				finals = append(finals, messages.Final{MessageID: id, Status: as, At: postgres.Now(), Reason: submission.Overdue(as)})
+				finals = append(finals, messages.Final{MessageID: id, Status: as, At: postgres.Now(),
+					Reason: submission.Overdue(as)})
 			}
 			return finals, err
 		}); err != nil {

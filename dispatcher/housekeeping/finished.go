@@ -12,8 +12,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// TellFinished enqueues the event of each batch that has finished, for companies that ask for it. Without such a company
-// it costs one query.
+// TellFinished enqueues the event of each batch that has finished, for companies that ask for it. Without such a
+// company it costs one query.
 func (d *Housekeeping) TellFinished(ctx context.Context) error {
 	companies, err := d.Webhooks.Asking(ctx, webhooks.BatchFinished)
 	switch {
@@ -33,7 +33,8 @@ func (d *Housekeeping) TellFinished(ctx context.Context) error {
 		events := make([]webhooks.Event, len(finished))
 		for i, b := range finished {
 			events[i] = webhooks.Event{CompanyID: b.CompanyID, MessageID: b.Number, Name: webhooks.BatchFinished, At: b.At,
-				Data: webhooks.BatchFinishedData{BatchID: b.ULID.String(), RecipientsCount: b.Recipients, Sent: b.Sent, Failed: b.Failed, Cancelled: b.Cancelled, LeftOut: b.LeftOut}}
+				Data: webhooks.BatchFinishedData{BatchID: b.ULID.String(), RecipientsCount: b.Recipients, Sent: b.Sent,
+					Failed: b.Failed, Cancelled: b.Cancelled, LeftOut: b.LeftOut}}
 		}
 		return d.Webhooks.Enqueue(ctx, tx, events)
 	})

@@ -35,9 +35,11 @@ func (d *Housekeeping) releaseHeld(ctx context.Context) (failed error) {
 		switch {
 		case !at.done:
 		case !h.Over:
-			d.Log.Warn("queued messages held: their company or sender is no longer approved", "event", "messages_held", "company", h.CompanyID, "sender", h.Sender, "messages", at.count)
+			d.Log.Warn("queued messages held: their company or sender is no longer approved", "event", "messages_held",
+				"company", h.CompanyID, "sender", h.Sender, "messages", at.count)
 		case at.count > 0:
-			d.Log.Info("held messages released: their company and sender are approved again", "event", "messages_released", "company", h.CompanyID, "sender", h.Sender, "messages", at.count)
+			d.Log.Info("held messages released: their company and sender are approved again", "event", "messages_released",
+				"company", h.CompanyID, "sender", h.Sender, "messages", at.count)
 		}
 		if at.done && h.Over {
 			at = holding{} // another transaction may have locked some

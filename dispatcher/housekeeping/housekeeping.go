@@ -10,8 +10,8 @@ import (
 	"intumwa/messages/outbox"
 )
 
-// Housekeeping is what one process at a time does for all, and what nothing waits for: it may have millions of rows to do,
-// a part of them in each round.
+// Housekeeping is what one process at a time does for all, and what nothing waits for: it may have millions of rows to
+// do, a part of them in each round.
 type Housekeeping struct {
 	*core.Core
 	refundsHeld bool                    // a locked balance delays refunds
@@ -51,7 +51,8 @@ func (d *Housekeeping) PayOwed(ctx context.Context) error {
 	if was := d.refundsHeld; (waiting > 0) != was {
 		d.refundsHeld = !was
 		if waiting > 0 {
-			d.Log.Warn("refunds wait: another transaction has locked their balances or test pools", "event", "refunds_wait", "held", waiting)
+			d.Log.Warn("refunds wait: another transaction has locked their balances or test pools", "event", "refunds_wait",
+				"held", waiting)
 		} else {
 			d.Log.Info("refunds no longer wait for locked balances or test pools", "event", "refunds_resumed")
 		}

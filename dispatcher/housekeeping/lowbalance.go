@@ -27,7 +27,8 @@ func (d *Housekeeping) tellLow(ctx context.Context) error {
 			if !w.Mail {
 				continue
 			}
-			if err := letter.Write(ctx, tx, letter.Balance, w.Company, letter.BalanceValues{Credits: w.Credits, Threshold: w.Threshold}); err != nil {
+			if err := letter.Write(ctx, tx, letter.Balance, w.Company,
+				letter.BalanceValues{Credits: w.Credits, Threshold: w.Threshold}); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,9 @@ func (d *Housekeeping) purge(ctx context.Context) (failed error) {
 			work(kind, func() (int64, bool, error) { return d.Carrying.Retention.Purge(ctx, kind, life) })
 		}
 	}
-	work(retention.PurgeBodies, func() (int64, bool, error) { return d.Carrying.Retention.PurgeRuled(ctx, d.Opts.BodyRetention) })
+	work(retention.PurgeBodies, func() (int64, bool, error) {
+		return d.Carrying.Retention.PurgeRuled(ctx, d.Opts.BodyRetention)
+	})
 	_, _, err := binds.New(d.Pool).Drop(ctx, binds.Life, binds.Most) // the role smpp does so too, but may be off by now
 	return errors.Join(failed, err)
 }

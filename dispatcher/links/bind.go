@@ -24,7 +24,8 @@ type Bind struct {
 func NewBind(carrier string, conf *setup.Link, use smpp.Options) (*Bind, error) {
 	options := conf.Options
 	options.Carrier, options.Log, options.Metrics = carrier, use.Log, use.Metrics
-	options.Deliver, options.OnLate, options.Class, options.Busy, options.Reading = use.Deliver, use.OnLate, use.Class, use.Busy, use.Reading
+	options.Deliver, options.OnLate, options.Class, options.Busy, options.Reading = use.Deliver, use.OnLate, use.Class,
+		use.Busy, use.Reading
 	bind, err := smpp.New(options)
 	if err != nil {
 		return nil, fmt.Errorf("link %s of carrier %s: %w", conf.Name, carrier, err)

@@ -86,7 +86,8 @@ func (b *breaker) refuse(a refusal) (waits, held bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.standing(a.sender)
-	if probing := b.link.probing || s.gate.probing; probing && a.weight() == weak && !b.all.has(a.status) && !s.streak.has(a.status) {
+	if probing := b.link.probing || s.gate.probing; probing && a.weight() == weak && !b.all.has(a.status) &&
+		!s.streak.has(a.status) {
 		b.pass(a.at, s) // the carrier judges messages again
 		return false, false
 	}
@@ -220,9 +221,11 @@ func (b *breaker) state(now time.Time) outage {
 		within = breakerLong
 	}
 	if now.Sub(works) > within {
-		return outage{true, len(held), fmt.Sprintf("stopped: the carrier refuses everything with %s; only %s was sent", status, names)}
+		return outage{true, len(held), fmt.Sprintf("stopped: the carrier refuses everything with %s; only %s was sent",
+			status, names)}
 	}
-	return outage{false, len(held), fmt.Sprintf("the carrier refuses every message from %s with %s; others pass", names, status)}
+	return outage{false, len(held), fmt.Sprintf("the carrier refuses every message from %s with %s; others pass", names,
+		status)}
 }
 
 func later(a, b time.Time) time.Time {

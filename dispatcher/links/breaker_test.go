@@ -19,7 +19,8 @@ type breakerWorld struct {
 }
 
 func newBreakerWorld(t *testing.T) *breakerWorld {
-	return &breakerWorld{T: t, breaker: breaker{first: setup.BreakerPause, after: setup.BreakerAfter}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	return &breakerWorld{T: t, breaker: breaker{first: setup.BreakerPause, after: setup.BreakerAfter},
+		now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
 func (w *breakerWorld) refuses(sender, number string, s smpp.Status) (waits bool) {
@@ -181,17 +182,24 @@ func TestBoundAndAcceptingNothing(t *testing.T) {
 // Source: rule carriers 3.12.
 func TestNoOutage(t *testing.T) {
 	for name, play := range map[string]func(w *breakerWorld, i int){
-		"one handset's queue is full":      func(w *breakerWorld, _ int) { w.refuses("A", "one", 0x14) },
-		"four handsets are off all night":  func(w *breakerWorld, i int) { w.refuses("A", fmt.Sprint(i%4), 0xFE) },
-		"a number that does not exist":     func(w *breakerWorld, _ int) { w.refuses("A", "one", 0x0B) },
-		"an unregistered sender of two":    func(w *breakerWorld, i int) { w.refuses("B", fmt.Sprint(i%2), 0x0A); w.submit("A", 0) },
-		"a list with many numbers unknown": func(w *breakerWorld, i int) { w.submit("A", []smpp.Status{0x0B, 0x0B, 0x0B, 0x0B, 0}[i%5]) },
+		"one handset's queue is full":     func(w *breakerWorld, _ int) { w.refuses("A", "one", 0x14) },
+		"four handsets are off all night": func(w *breakerWorld, i int) { w.refuses("A", fmt.Sprint(i%4), 0xFE) },
+		"a number that does not exist":    func(w *breakerWorld, _ int) { w.refuses("A", "one", 0x0B) },
+		"an unregistered sender of two": func(w *breakerWorld, i int) {
+			w.refuses("B", fmt.Sprint(i%2), 0x0A)
+			w.submit("A", 0)
+		},
+		"a list with many numbers unknown": func(w *breakerWorld, i int) {
+			w.submit("A", []smpp.Status{0x0B, 0x0B, 0x0B, 0x0B, 0}[i%5])
+		},
 		"a list beside single sends": func(w *breakerWorld, i int) {
 			w.submit("A", []smpp.Status{0x0B, 0x0B, 0x0B, 0x0B, 0}[i%5])
 			w.submit("B", 0)
 		},
-		"half is throttled":       func(w *breakerWorld, i int) { w.submit("A", []smpp.Status{0x58, 0}[i%2]) },
-		"one in twenty is passed": func(w *breakerWorld, i int) { w.submit("A", map[bool]smpp.Status{false: 0x58}[i%20 == 0]) },
+		"half is throttled": func(w *breakerWorld, i int) { w.submit("A", []smpp.Status{0x58, 0}[i%2]) },
+		"one in twenty is passed": func(w *breakerWorld, i int) {
+			w.submit("A", map[bool]smpp.Status{false: 0x58}[i%20 == 0])
+		},
 		"a short restart": func(w *breakerWorld, i int) {
 			w.submit("A", map[bool]smpp.Status{true: 0x08}[i%600 < 50])
 		},
@@ -234,7 +242,8 @@ func TestNearlyNothing(t *testing.T) {
 	t.Run("the same few messages again and again, as after a restart", func(t *testing.T) {
 		w := newBreakerWorld(t)
 		for i := 0; !w.out(); i++ {
-			w.refuse(refusal{at: w.now, sender: "A", number: fmt.Sprint(i % breakerTrips), status: 0x08, class: smpp.ClassTemporary})
+			w.refuse(refusal{at: w.now, sender: "A", number: fmt.Sprint(i % breakerTrips), status: 0x08,
+				class: smpp.ClassTemporary})
 			if w.now = w.now.Add(12 * time.Second); i > 10 {
 				t.Fatal("it is never out")
 			}

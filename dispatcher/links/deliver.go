@@ -28,7 +28,8 @@ func (w *Worker) deliver(pdu *smpp.Delivery) {
 	case receipt.ID == "" && receipt.UserMessageReference == nil:
 		w.Metrics.Receipts.WithLabelValues(name, w.link, "without_id").Inc()
 		if n, due := w.withoutID.Due(pdu.Received); due {
-			w.Log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state", core.Printable(receipt.State), "count", n)
+			w.Log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state",
+				core.Printable(receipt.State), "count", n)
 		}
 		pdu.Respond(smpp.StatusOK)
 		return
@@ -59,7 +60,7 @@ func (w *Worker) trust(conf *setup.Carrier, pdu *smpp.Delivery) receipts.Trust {
 		return receipts.Checked
 	}
 	if n, due := w.unmarked.Due(pdu.Received); due {
-		w.Log.Warn("a text like a receipt without the receipt bits of esm_class is kept as unmatched; if this carrier's receipts come so, set receipts_without_esm_class: true",
+		w.Log.Warn("a text like a receipt without the bits of one is kept as unmatched; see receipts_without_esm_class",
 			"event", "receipt_unmarked", "carrier", w.Carrier.Name, "link", w.link, "count", n)
 	}
 	return receipts.Aside
@@ -83,8 +84,10 @@ func handset(source, dest string) string {
 
 // inbound is an MO, or one part of it, as stored.
 func (w *Worker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
-	m := &handsets.Inbound{At: postgres.Moment(pdu.Received), Carrier: w.Carrier.Name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
-		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage, Part: partOf(pdu), BoundAt: moment(pdu.BoundAt)}
+	m := &handsets.Inbound{At: postgres.Moment(pdu.Received), Carrier: w.Carrier.Name, Link: w.link, Source: pdu.Source,
+		Destination: pdu.Dest,
+		DataCoding:  pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage, Part: partOf(pdu),
+		BoundAt: moment(pdu.BoundAt)}
 	if m.Octets == nil {
 		m.Octets = []byte{}
 	}
@@ -125,7 +128,8 @@ func partOf(pdu *smpp.Delivery) *handsets.Part {
 	if len(ref) != 2 || len(total) != 1 || len(seq) != 1 || total[0] < 2 || seq[0] < 1 || seq[0] > total[0] {
 		return nil
 	}
-	return &handsets.Part{Reference: sarReferences | int32(binary.BigEndian.Uint16(ref)), Total: int(total[0]), Number: int(seq[0])}
+	return &handsets.Part{Reference: sarReferences | int32(binary.BigEndian.Uint16(ref)), Total: int(total[0]),
+		Number: int(seq[0])}
 }
 
 // sarReferences marks the references of SAR parameters.

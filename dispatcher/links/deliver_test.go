@@ -81,19 +81,26 @@ func TestPartsOfInbound(t *testing.T) {
 		pdu  *smpp.Delivery
 		want *handsets.Part
 	}{
-		"whole":               {&smpp.Delivery{ShortMessage: []byte("text")}, nil},
-		"UDH of 8 bits":       {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x05\x00\x03\x2a\x03\x02text")}, &handsets.Part{Reference: 42, Total: 3, Number: 2}},
-		"UDH of 16 bits":      {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x06\x08\x04\x01\x2a\x03\x02text")}, &handsets.Part{Reference: 298, Total: 3, Number: 2}},
-		"behind ports":        {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x0b\x05\x04\x0b\x84\x23\xf0\x00\x03\x2a\x03\x02text")}, &handsets.Part{Reference: 42, Total: 3, Number: 2}},
-		"ports alone":         {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x06\x05\x04\x0b\x84\x23\xf0text")}, nil},
+		"whole": {&smpp.Delivery{ShortMessage: []byte("text")}, nil},
+		"UDH of 8 bits": {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x05\x00\x03\x2a\x03\x02text")},
+			&handsets.Part{Reference: 42, Total: 3, Number: 2}},
+		"UDH of 16 bits": {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x06\x08\x04\x01\x2a\x03\x02text")},
+			&handsets.Part{Reference: 298, Total: 3, Number: 2}},
+		"behind ports": {&smpp.Delivery{ESMClass: 0x40,
+			ShortMessage: []byte("\x0b\x05\x04\x0b\x84\x23\xf0\x00\x03\x2a\x03\x02text")},
+			&handsets.Part{Reference: 42, Total: 3, Number: 2}},
+		"ports alone": {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x06\x05\x04\x0b\x84\x23\xf0text")},
+			nil},
 		"without UDHI":        {&smpp.Delivery{ShortMessage: []byte("\x05\x00\x03\x2a\x03\x02text")}, nil},
 		"part 4 of 3":         {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x05\x00\x03\x2a\x03\x04text")}, nil},
 		"part 1 of 1":         {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x05\x00\x03\x2a\x01\x01text")}, nil},
 		"a header too long":   {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x20\x00\x03")}, nil},
 		"an element too long": {&smpp.Delivery{ESMClass: 0x40, ShortMessage: []byte("\x05\x00\x09\x2a\x03\x02text")}, nil},
-		"SAR": {&smpp.Delivery{TLVs: []smpp.TLV{tlv(smpp.TagSARMessageReference, 0, 42), tlv(smpp.TagSARTotalSegments, 3), tlv(smpp.TagSARSegmentSeqnum, 2)}},
+		"SAR": {&smpp.Delivery{TLVs: []smpp.TLV{tlv(smpp.TagSARMessageReference, 0, 42), tlv(smpp.TagSARTotalSegments, 3),
+			tlv(smpp.TagSARSegmentSeqnum, 2)}},
 			&handsets.Part{Reference: 1<<16 | 42, Total: 3, Number: 2}},
-		"SAR without a total": {&smpp.Delivery{TLVs: []smpp.TLV{tlv(smpp.TagSARMessageReference, 0, 42), tlv(smpp.TagSARSegmentSeqnum, 2)}}, nil},
+		"SAR without a total": {&smpp.Delivery{TLVs: []smpp.TLV{tlv(smpp.TagSARMessageReference, 0, 42),
+			tlv(smpp.TagSARSegmentSeqnum, 2)}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := partOf(c.pdu); (got == nil) != (c.want == nil) || got != nil && *got != *c.want {

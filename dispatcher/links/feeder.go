@@ -84,7 +84,8 @@ func (w *Worker) Take(ctx context.Context, lane queue.Lane, room int) (ms []*cor
 		})
 		if err != nil {
 			// The rows of the others stay unclaimed and are soon overdue.
-			w.Log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.Carrier.Name, "link", w.link, "error", err)
+			w.Log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.Carrier.Name, "link", w.link,
+				"error", err)
 			_ = core.Sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 			return ms, true
 		}
@@ -109,10 +110,12 @@ func (w *Worker) Take(ctx context.Context, lane queue.Lane, room int) (ms []*cor
 // TakeDirect claims messages that have been due for age, straight from the database.
 func (w *Worker) TakeDirect(ctx context.Context, lane queue.Lane, room int, age time.Duration) []*core.InFlight {
 	ms, err := w.claim(ctx, func(ctx context.Context) ([]*outbox.Claimed, error) {
-		return w.Store.Outbox.ClaimDue(ctx, w.Leases.ID.Load(), w.Carrier.Name, int(lane), room, age, w.Carrier.Config().Marks())
+		return w.Store.Outbox.ClaimDue(ctx, w.Leases.ID.Load(), w.Carrier.Name, int(lane), room, age,
+			w.Carrier.Config().Marks())
 	})
 	if err != nil {
-		w.Log.Error("messages cannot be claimed directly from the database", "event", "direct_claim_failed", "carrier", w.Carrier.Name, "link", w.link, "error", err)
+		w.Log.Error("messages cannot be claimed directly from the database", "event", "direct_claim_failed", "carrier",
+			w.Carrier.Name, "link", w.link, "error", err)
 	}
 	w.Metrics.Direct.WithLabelValues(w.Carrier.Name, lane.String()).Add(float64(len(ms)))
 	return ms
@@ -132,7 +135,8 @@ const claimTimeout = 5 * time.Second
 // and its workers end before it registers again. So a segment goes out twice only if it
 // had already passed the check: at most a window per link. (While a whole machine is
 // suspended, its monotonic clock stops. Then the check fails only at the next renewal.)
-func (w *Worker) claim(ctx context.Context, by func(context.Context) ([]*outbox.Claimed, error)) ([]*core.InFlight, error) {
+func (w *Worker) claim(ctx context.Context, by func(context.Context) ([]*outbox.Claimed, error)) ([]*core.InFlight,
+	error) {
 	defer w.InFlight.Claiming()()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()

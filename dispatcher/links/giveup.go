@@ -28,8 +28,10 @@ func (m *Member) chooseGivenUp(held leasedLinks, now time.Time) {
 		at.GivesUp.Store(true)
 		at.end()
 		m.GivenUpTotal.WithLabelValues(at.Carrier.Name, name).Inc()
-		m.Log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "event", "link_given_up", "carrier", at.Carrier.Name, "link", name,
-			"for", unreached.Round(time.Second).String(), "rests", m.Opts.GiveUpFor.String(), "error", at.Bind.Snapshot().LastError)
+		m.Log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "event", "link_given_up",
+			"carrier", at.Carrier.Name, "link", name,
+			"for", unreached.Round(time.Second).String(), "rests", m.Opts.GiveUpFor.String(), "error",
+			at.Bind.Snapshot().LastError)
 	}
 }
 
@@ -39,8 +41,10 @@ func (m *Member) giveUp(ctx context.Context) error {
 		if !at.GivesUp.Load() || !at.ended() {
 			continue
 		}
-		if _, err := m.Pool.Exec(ctx, `WITH given AS (DELETE FROM leases WHERE name = '`+core.LinkLease+`' || $2 AND holder = $1 RETURNING 1)
-			UPDATE links SET state = 'down', updated_at = now() WHERE name = $2 AND EXISTS (SELECT FROM given)`, m.ID.Load(), name); err != nil {
+		if _, err := m.Pool.Exec(ctx, `WITH given AS (DELETE FROM leases WHERE name = '`+core.LinkLease+
+			`' || $2 AND holder = $1 RETURNING 1)
+			UPDATE links SET state = 'down', updated_at = now() WHERE name = $2 AND EXISTS (SELECT FROM given)`, m.ID.Load(),
+			name); err != nil {
 			return fmt.Errorf("giving up a link: %w", err)
 		}
 		delete(m.Workers, name)

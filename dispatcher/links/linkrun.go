@@ -13,8 +13,10 @@ import (
 )
 
 // NewWorker returns a worker that is idle until start.
-func NewWorker(shared *core.Core, c *core.Carrier, settle *settling.Settler, health *core.QueueHealth, conf *setup.Link) (*Worker, error) {
-	w := &Worker{Core: shared, Carrier: c, Settler: settle, health: health, link: conf.Name, submits: conf.Mode.Submits(), conf: conf, done: make(chan struct{}),
+func NewWorker(shared *core.Core, c *core.Carrier, settle *settling.Settler, health *core.QueueHealth,
+	conf *setup.Link) (*Worker, error) {
+	w := &Worker{Core: shared, Carrier: c, Settler: settle, health: health, link: conf.Name, submits: conf.Mode.Submits(),
+		conf: conf, done: make(chan struct{}),
 		Kick: func() {}, SetBind: func(string, *Bind) {}}
 	bind, err := NewBind(c.Name, conf, smpp.Options{Log: w.Log, Metrics: w.SMPP, Deliver: w.deliver, OnLate: w.late,
 		Busy:    func() smpp.Status { return c.Config().DeliveryRefusal },
@@ -87,7 +89,8 @@ func (w *Worker) awaitSettled() {
 	select {
 	case <-settled:
 	case <-time.After(settleWait):
-		w.Log.Error("shutdown: the carrier's last answers could not be stored in time", "event", "last_answers_not_stored", "carrier", w.Carrier.Name, "link", w.link)
+		w.Log.Error("shutdown: the carrier's last answers could not be stored in time", "event", "last_answers_not_stored",
+			"carrier", w.Carrier.Name, "link", w.link)
 	}
 }
 
@@ -119,7 +122,8 @@ func (w *Worker) Yield(now time.Time) {
 		return
 	}
 	if w.Bind.allow(may, yieldWithin) && !may {
-		w.Log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event", "lease_expired", "carrier", w.Carrier.Name, "link", w.link)
+		w.Log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event",
+			"lease_expired", "carrier", w.Carrier.Name, "link", w.link)
 	}
 }
 

@@ -23,7 +23,8 @@ func (m *Member) announce(ctx context.Context, wishes map[string]wantedLink, now
 			givenUp = append(givenUp, name)
 		}
 	}
-	tag, err := m.Pool.Exec(ctx, `UPDATE dispatchers SET links = $2, given_up = $3 WHERE id = $1 AND (links, given_up) IS DISTINCT FROM ($2::text[], $3::text[])`,
+	tag, err := m.Pool.Exec(ctx, `UPDATE dispatchers SET links = $2, given_up = $3 WHERE id = $1
+		AND (links, given_up) IS DISTINCT FROM ($2::text[], $3::text[])`,
 		m.ID.Load(), append([]string{}, links...), givenUp)
 	if err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
@@ -31,7 +32,8 @@ func (m *Member) announce(ctx context.Context, wishes map[string]wantedLink, now
 	if tag.RowsAffected() > 0 {
 		m.Since = now
 	}
-	if _, err := m.Pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT name, carrier FROM unnest($1::text[], $2::text[]) u(name, carrier)
+	if _, err := m.Pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT name, carrier
+		FROM unnest($1::text[], $2::text[]) u(name, carrier)
 		WHERE (name, carrier) NOT IN (SELECT name, carrier FROM links) ORDER BY name
 		ON CONFLICT (name) DO UPDATE SET carrier = excluded.carrier`, links, carriers); err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
@@ -69,9 +71,12 @@ func (m *Member) report(name string, w wantedLink) linkReport {
 		snap.Window, snap.TPS = 0, 0 // it cannot serve
 	}
 	minute := m.minutes.of(name, snap.Totals, refused)
-	return linkReport{Name: name, State: snap.State.String(), Since: postgres.Moment(snap.Since), Window: snap.Window, InFlight: snap.InFlight,
-		TPS: snap.TPS, LastError: snap.LastError, Broken: stopped.out, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue,
-		Refused: minute.refused, SendersHeld: stopped.held}
+	return linkReport{Name: name, State: snap.State.String(), Since: postgres.Moment(snap.Since), Window: snap.Window,
+		InFlight: snap.InFlight,
+		TPS:      snap.TPS, LastError: snap.LastError, Broken: stopped.out, Accepted: minute.accepted,
+		Throttled: minute.throttled,
+		Overdue:   snap.Overdue,
+		Refused:   minute.refused, SendersHeld: stopped.held}
 }
 
 // lease acquires the leases of the configured links, reports the links that this process holds,
@@ -101,16 +106,20 @@ func (m *Member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 		return nil
 	}, `
 		UPDATE links SET state = u.state, since = CASE WHEN links.state = u.state THEN links.since ELSE u.since END,
-			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
-			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue, refused = u.refused, senders_held = u.senders_held,
+			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken,
+			updated_at = now(),
+			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue, refused = u.refused,
+			senders_held = u.senders_held,
 			bound_by = CASE WHEN u.state = 'bound' THEN $1 ELSE links.bound_by END,
-			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT links.paused AND u."window" > 0 THEN now() ELSE least(links.served_at, now()) END -- the clock may have been set back
+			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT links.paused AND u."window" > 0 THEN now()
+			ELSE least(links.served_at, now()) END -- the clock may have been set back
 		FROM (SELECT links.name FROM links JOIN leases ON leases.name = '`+core.LinkLease+`' || links.name
 				WHERE leases.holder = $1 ORDER BY name FOR UPDATE OF links) mine -- one order in all processes
 			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
 				accepted int, throttled int, overdue int, refused jsonb, senders_held int) USING (name)
 		WHERE links.name = u.name
-		RETURNING links.name, links.paused, `+rerouting.RetiredTo("links.carrier")+` IS NOT NULL`, m.ID.Load(), string(reported))
+		RETURNING links.name, links.paused, `+rerouting.RetiredTo("links.carrier")+` IS NOT NULL`, m.ID.Load(),
+		string(reported))
 	return held, err
 }
 
@@ -121,7 +130,8 @@ func (m *Member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 func (m *Member) disown(ctx context.Context, wishes map[string]wantedLink) error {
 	keep := slices.AppendSeq(slices.AppendSeq([]string{}, maps.Keys(wishes)), maps.Keys(m.Workers))
 	own := time.Since(m.Since) >= 2*m.Opts.Heartbeat
-	if _, err := m.Pool.Exec(ctx, `WITH gone AS (DELETE FROM leases USING links WHERE $4 AND leases.name = '`+core.LinkLease+`' || links.name
+	if _, err := m.Pool.Exec(ctx, `WITH gone AS (DELETE FROM leases USING links WHERE $4 AND leases.name = '`+
+		core.LinkLease+`' || links.name
 			AND links.name <> ALL($2) AND holder = $1 RETURNING links.name)
 		DELETE FROM links WHERE name <> ALL($2) AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND links.name = ANY(d.links))
 			AND (name IN (SELECT name FROM gone) OR (NOT paused AND updated_at < now() - $3::interval AND NOT `+core.Leased+`))`,

@@ -122,12 +122,13 @@ func (w *Worker) ended() bool {
 	}
 }
 
-// obey applies what operators have ordered. A message of which a segment was submitted before its carrier was retired is
-// submitted to its end.
+// obey applies what operators have ordered. A message of which a segment was submitted before its carrier was retired
+// is submitted to its end.
 func (w *Worker) obey(order linkOrder) {
 	w.setPaused(order.paused)
 	if w.retired.Swap(order.retired) != order.retired {
-		w.Log.Info("an operator has retired the carrier, or ended that", "event", "link_retired", "carrier", w.Carrier.Name, "link", w.link, "retired", order.retired)
+		w.Log.Info("an operator has retired the carrier, or ended that", "event", "link_retired", "carrier", w.Carrier.Name,
+			"link", w.link, "retired", order.retired)
 	}
 }
 
@@ -137,15 +138,18 @@ func (w *Worker) setPaused(paused bool) {
 	}
 	w.Bind.pause(paused)
 	if paused {
-		w.Log.Info("link paused by an operator", "event", "link_paused_by_operator", "carrier", w.Carrier.Name, "link", w.link)
+		w.Log.Info("link paused by an operator", "event", "link_paused_by_operator", "carrier", w.Carrier.Name, "link",
+			w.link)
 		return
 	}
-	w.Log.Info("link resumed by an operator", "event", "link_resumed_by_operator", "carrier", w.Carrier.Name, "link", w.link)
+	w.Log.Info("link resumed by an operator", "event", "link_resumed_by_operator", "carrier", w.Carrier.Name, "link",
+		w.link)
 }
 
 // carries reports whether the link can carry messages, or at least a probe.
 func (w *Worker) carries(now time.Time) bool {
-	return w.submits && !w.retired.Load() && w.Bind.up() && w.Leases.Submits() && w.breaker.ready(now) && !w.Slots.Stalled(now)
+	return w.submits && !w.retired.Load() && w.Bind.up() && w.Leases.Submits() && w.breaker.ready(now) &&
+		!w.Slots.Stalled(now)
 }
 
 // ready waits until the link can carry messages, or at least a probe.

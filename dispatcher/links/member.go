@@ -27,9 +27,11 @@ type Member struct {
 }
 
 // NewMember returns a member without links.
-func NewMember(l *core.Leases, carriers func() []*core.Carrier, newWorker func(*core.Carrier, *setup.Link) (*Worker, error)) *Member {
-	return &Member{Leases: l, carriers: carriers, newWorker: newWorker, Workers: make(map[string]*Worker), minutes: make(minutes),
-		Wake: make(chan struct{}, 1), givenUp: make(map[string]time.Time)}
+func NewMember(l *core.Leases, carriers func() []*core.Carrier, newWorker func(*core.Carrier, *setup.Link) (
+	*Worker, error)) *Member {
+	return &Member{Leases: l, carriers: carriers, newWorker: newWorker, Workers: make(map[string]*Worker),
+		minutes: make(minutes),
+		Wake:    make(chan struct{}, 1), givenUp: make(map[string]time.Time)}
 }
 
 // Kick causes a heartbeat at once. It never blocks.

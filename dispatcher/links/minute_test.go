@@ -15,7 +15,8 @@ func TestMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := minutes{}
 		for second := range 300 {
-			got := m.of("a", smpp.Totals{Accepted: uint64(10 * second), Throttled: uint64(second)}, map[string]uint64{"ESME_RSYSERR": uint64(2 * second), "ESME_RTHROTTLED": 1})
+			got := m.of("a", smpp.Totals{Accepted: uint64(10 * second), Throttled: uint64(second)},
+				map[string]uint64{"ESME_RSYSERR": uint64(2 * second), "ESME_RTHROTTLED": 1})
 			want := minute{int32(10 * min(second, 60)), int32(min(second, 60)), map[string]int32{}}
 			if second > 0 {
 				want.refused["ESME_RSYSERR"] = int32(2 * min(second, 60))
@@ -28,7 +29,8 @@ func TestMinute(t *testing.T) {
 		if n := len(m["a"]); n > 62 {
 			t.Errorf("%d marks are kept", n)
 		}
-		if got := m.of("a", smpp.Totals{Accepted: 7, Throttled: 1}, map[string]uint64{"ESME_RSYSERR": 2}); !reflect.DeepEqual(got, minute{7, 1, map[string]int32{"ESME_RSYSERR": 2}}) {
+		if got := m.of("a", smpp.Totals{Accepted: 7, Throttled: 1}, map[string]uint64{"ESME_RSYSERR": 2}); !reflect.DeepEqual(
+			got, minute{7, 1, map[string]int32{"ESME_RSYSERR": 2}}) {
 			t.Errorf("a link that began anew: %+v", got)
 		}
 	})

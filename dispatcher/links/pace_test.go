@@ -129,7 +129,8 @@ func TestPaceSet(t *testing.T) {
 // fault 16
 func TestPaceFindsTheRate(t *testing.T) {
 	const step = 10 * time.Millisecond
-	for _, c := range []struct{ configured, takes float64 }{{100, 70}, {100, 30}, {1000, 600}, {0, 200}, {50, 49}, {20, 10}} {
+	for _, c := range []struct{ configured, takes float64 }{{100, 70}, {100, 30}, {1000, 600}, {0, 200}, {50, 49},
+		{20, 10}} {
 		link := &rate{tps: c.configured}
 		p := newPace(link, c.configured)
 		now, due, taken, settled, refused := midnight, 0.0, 0, 0, 0
@@ -194,7 +195,8 @@ func TestFullHandset(t *testing.T) {
 			w.pace.answered(midnight)
 		}
 		m := w.Attempt(&outbox.Claimed{Attempt: c.attempt})
-		w.answered(m, &core.Result{Message: m, Result: smpp.Result{Outcome: smpp.Rejected, Status: c.status}, At: midnight.Add(time.Millisecond)})
+		w.answered(m, &core.Result{Message: m, Result: smpp.Result{Outcome: smpp.Rejected, Status: c.status},
+			At: midnight.Add(time.Millisecond)})
 		if slows := link.tps < 100; slows != c.slows {
 			t.Errorf("%s: %v a second", name, link.tps)
 		}

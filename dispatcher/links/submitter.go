@@ -87,7 +87,8 @@ func (w *Worker) Group(first *core.InFlight, more func() *core.InFlight) []*core
 	begun, err := w.Carrying.Outbox.Begin(ctx, w.Leases.ID.Load(), claims)
 	if err != nil {
 		if n, due := w.notBegun.Due(time.Now()); due {
-			w.Log.Warn("messages wait: the database cannot record that they are being submitted", "event", "submission_not_recorded", "carrier", w.Carrier.Name, "link", w.link, "count", n, "error", err)
+			w.Log.Warn("messages wait: the database cannot record that they are being submitted", "event",
+				"submission_not_recorded", "carrier", w.Carrier.Name, "link", w.link, "count", n, "error", err)
 		}
 		w.giveBack(group, 0)
 		return nil
@@ -103,7 +104,8 @@ func (w *Worker) Group(first *core.InFlight, more func() *core.InFlight) []*core
 // late handles the answer to a segment that was given up.
 func (w *Worker) late(key uint64, r smpp.Result) {
 	id, segment, total := core.FromKey(key)
-	w.Settler.TakeLate(settling.LateAnswer{Link: w.link, Whose: id, Segment: segment, Total: total, Result: r, At: time.Now()})
+	w.Settler.TakeLate(settling.LateAnswer{Link: w.link, Whose: id, Segment: segment, Total: total, Result: r,
+		At: time.Now()})
 }
 
 // Begin submits the segments that no carrier has yet. It blocks for window and
@@ -184,7 +186,8 @@ func (w *Worker) answered(m *core.InFlight, r *core.Result) {
 	case smpp.Rejected:
 		w.refused(m, r)
 	}
-	if next, _ := submission.Next(submission.InFlight, r.Heard(), w.Carrier.Config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
+	if next, _ := submission.Next(submission.InFlight, r.Heard(),
+		w.Carrier.Config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
 		m.Stopped.Store(true)
 	}
 }
@@ -196,10 +199,12 @@ func (w *Worker) refused(m *core.InFlight, r *core.Result) {
 	w.refusals.add(r.Status)
 	// If a retry meets a full queue again while other segments pass, the queue is one
 	// handset's. That is no reason to slow the link.
-	if class == smpp.ClassThrottled && (r.Status != smpp.StatusMsgQueueFull || m.Msg.Attempt == 1 || !w.pace.flowing(r.At)) {
+	if class == smpp.ClassThrottled && (r.Status != smpp.StatusMsgQueueFull || m.Msg.Attempt == 1 ||
+		!w.pace.flowing(r.At)) {
 		w.pace.throttled(r.At, r.At.Add(-r.Latency))
 	}
-	waits, held := w.breaker.refuse(refusal{at: r.At, sender: m.Msg.Sender, number: string(m.Msg.Number), status: r.Status, class: class, first: m.Msg.Attempt == 1})
+	waits, held := w.breaker.refuse(refusal{at: r.At, sender: m.Msg.Sender, number: string(m.Msg.Number), status: r.Status,
+		class: class, first: m.Msg.Attempt == 1})
 	if waits {
 		r.Event = w.Carrier.Config().RefusedForNow(r.Status, m.Msg.Attempt)
 	}
@@ -221,7 +226,8 @@ func (w *Worker) showOutage(was outage) outage {
 			"carrier", w.Carrier.Name, "link", w.link, "reason", now.reason)
 	default:
 		w.Metrics.BreakerOpen.WithLabelValues(w.Carrier.Name, w.link).Set(0)
-		w.Log.Info("link resumed: the carrier accepts messages again", "event", "link_resumed", "carrier", w.Carrier.Name, "link", w.link)
+		w.Log.Info("link resumed: the carrier accepts messages again", "event", "link_resumed", "carrier", w.Carrier.Name,
+			"link", w.link)
 	}
 	return now
 }

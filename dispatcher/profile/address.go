@@ -33,8 +33,8 @@ const (
 	International Kind = "international"
 )
 
-// KindOf returns a sender's kind and its digits, or the sender itself if it has letters. A number loses its +: TON 1 says
-// that.
+// KindOf returns a sender's kind and its digits, or the sender itself if it has letters. A number loses its +: TON 1
+// says that.
 func KindOf(sender string) (Kind, string) {
 	digits := strings.TrimPrefix(sender, "+")
 	switch {

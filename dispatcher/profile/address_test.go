@@ -37,7 +37,8 @@ func TestSourceByKind(t *testing.T) {
 
 // TestDestForm: the forms of a recipient that carriers ask for.
 func TestDestForm(t *testing.T) {
-	for form, want := range map[DestForm]string{DestInternational: "25779123456", DestPlus: "+25779123456", DestZeros: "0025779123456",
+	for form, want := range map[DestForm]string{DestInternational: "25779123456", DestPlus: "+25779123456",
+		DestZeros:    "0025779123456",
 		DestNational: "79123456", DestTrunk: "079123456"} {
 		p := Profile{DestForm: form}
 		if got := p.Segments(claimed("Amahoro"), noon)[0].Dest; got != want {

@@ -1,5 +1,6 @@
 // Package profile holds how one carrier wants its SMPP: addresses, alphabets, the form of long messages and of the
-// validity, the receipts that it sends and what its statuses mean. Encoding, decoding and classification ask one Profile.
+// validity, the receipts that it sends and what its statuses mean. Encoding, decoding and classification ask one
+// Profile.
 //
 // It has no state and no I/O. What a link needs to bind is in [smpp.Options].
 package profile

@@ -94,8 +94,9 @@ func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
 	return submits
 }
 
-// written returns how a customer's part goes out: octets and data_coding as they came, or changed in the same way for all
-// parts that came so, because a handset joins them. Characters that the carrier's alphabet lacks become similar ones.
+// written returns how a customer's part goes out: octets and data_coding as they came, or changed in the same way for
+// all parts that came so, because a handset joins them. Characters that the carrier's alphabet lacks become similar
+// ones.
 func (p *Profile) written(m *Message) (dataCoding uint8, coding sms.Coding, octets []byte) {
 	coding = m.Part.Coding
 	switch {
@@ -124,8 +125,9 @@ func (p *Profile) spell(text string) []byte {
 	return octets
 }
 
-// part completes a submit_sm for one part of a long message, as the carrier wants parts marked. A customer's reference of 16
-// bits stays one where the carrier takes it, and one of 8 bits is never made wider: a part that was cut for it may be too long.
+// part completes a submit_sm for one part of a long message, as the carrier wants parts marked. A customer's reference
+// of 16 bits stays one where the carrier takes it, and one of 8 bits is never made wider: a part that was cut for it
+// may be too long.
 func (p *Profile) part(submit smpp.Submit, part *sms.Part, text []byte) smpp.Submit {
 	switch {
 	case p.Concat == ConcatSAR:
@@ -153,9 +155,9 @@ func (p *Profile) wide(part *sms.Part) bool {
 	return part.Wide && (p.Concat == ConcatUDH16 || p.Concat == ConcatPayload)
 }
 
-// SegmentsAs is Segments for a message of which copies are recorded that were cut into total segments (0: none): the other
-// segments must be cut as those were. If concat has changed since, it uses the form that gives as many segments. The error
-// is an *smpp.FieldError.
+// SegmentsAs is Segments for a message of which copies are recorded that were cut into total segments (0: none): the
+// other segments must be cut as those were. If concat has changed since, it uses the form that gives as many segments.
+// The error is an *smpp.FieldError.
 func (p *Profile) SegmentsAs(m *Message, now time.Time, total int) ([]smpp.Submit, error) {
 	submits := p.Segments(m, now)
 	switch {
@@ -165,7 +167,8 @@ func (p *Profile) SegmentsAs(m *Message, now time.Time, total int) ([]smpp.Submi
 		}
 		return submits, nil
 	case len(submits) > sms.MaxSegments:
-		return nil, &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d", len(submits), sms.MaxSegments)}
+		return nil, &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d",
+			len(submits), sms.MaxSegments)}
 	case total == 0 || len(submits) == total:
 		return submits, nil
 	}
@@ -176,7 +179,8 @@ func (p *Profile) SegmentsAs(m *Message, now time.Time, total int) ([]smpp.Submi
 			return before, nil
 		}
 	}
-	return nil, &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("was cut into %d segments before the settings changed, and now into %d", total, len(submits))}
+	return nil, &smpp.FieldError{Field: "short_message",
+		Problem: fmt.Sprintf("was cut into %d segments before the settings changed, and now into %d", total, len(submits))}
 }
 
 // referTo adds each segment's user_message_reference.

@@ -17,12 +17,14 @@ import (
 var noon = time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC)
 
 func claimed(body string) *Message {
-	return &Message{ID: 0x12345, Sender: "DEMO", Number: "+25779123456", Body: body, ConcatRef: 0xAB, ExpiresAt: noon.Add(24 * time.Hour)}
+	return &Message{ID: 0x12345, Sender: "DEMO", Number: "+25779123456", Body: body, ConcatRef: 0xAB,
+		ExpiresAt: noon.Add(24 * time.Hour)}
 }
 
 // TestSegmentFields: the fields exactly as in rule choices 4.2.
 func TestSegmentFields(t *testing.T) {
-	c := Profile{Source: Sources{Alphanumeric: TONNPI{5, 0}}, Dest: TONNPI{1, 1}, ServiceType: "SMS", NoReference: true, TLVs: []smpp.TLV{{Tag: 0x1400, Value: []byte{7}}}}
+	c := Profile{Source: Sources{Alphanumeric: TONNPI{5, 0}}, Dest: TONNPI{1, 1}, ServiceType: "SMS", NoReference: true,
+		TLVs: []smpp.TLV{{Tag: 0x1400, Value: []byte{7}}}}
 	got := c.Segments(claimed("Amahoro @ €"), noon)
 	want := []smpp.Submit{{
 		ServiceType: "SMS", SourceTON: 5, SourceNPI: 0, Source: "DEMO", DestTON: 1, DestNPI: 1, Dest: "25779123456",
@@ -81,7 +83,8 @@ func total(c *Profile, body string) (submits []smpp.Submit, segments [][]byte) {
 // segments. The text is recovered, and with an 8-bit reference the segments are
 // those that were billed.
 func TestConcatenation(t *testing.T) {
-	texts := []string{strings.Repeat("a", 161), strings.Repeat("€", 153), strings.Repeat("ê", 71), strings.Repeat("🌍", 67), strings.Repeat("a", 600)}
+	texts := []string{strings.Repeat("a", 161), strings.Repeat("€", 153), strings.Repeat("ê", 71), strings.Repeat("🌍", 67),
+		strings.Repeat("a", 600)}
 	for _, text := range texts {
 		encoding, billed := sms.Count(text)
 		c := &Profile{NoReference: true}
@@ -103,7 +106,8 @@ func TestConcatenation(t *testing.T) {
 			}
 		}
 		for i, s := range submits {
-			if want := []byte{5, 0, 3, 0xAB, byte(billed), byte(i + 1)}; s.ESMClass != 0x40 || !bytes.Equal(s.ShortMessage[:6], want) || s.DataCoding != encoding.DataCoding() {
+			if want := []byte{5, 0, 3, 0xAB, byte(billed), byte(i + 1)}; s.ESMClass != 0x40 ||
+				!bytes.Equal(s.ShortMessage[:6], want) || s.DataCoding != encoding.DataCoding() {
 				t.Errorf("UDH8: esm_class %#x, % x, want % x", s.ESMClass, s.ShortMessage[:6], want)
 			}
 		}
@@ -112,7 +116,8 @@ func TestConcatenation(t *testing.T) {
 		c.Concat = ConcatUDH16
 		submits, segments = total(c, text)
 		for i, s := range submits {
-			if want := []byte{6, 8, 4, 0x23, 0x45, byte(len(submits)), byte(i + 1)}; s.ESMClass != 0x40 || !bytes.Equal(s.ShortMessage[:7], want) {
+			if want := []byte{6, 8, 4, 0x23, 0x45, byte(len(submits)), byte(i + 1)}; s.ESMClass != 0x40 ||
+				!bytes.Equal(s.ShortMessage[:7], want) {
 				t.Errorf("UDH16: esm_class %#x, % x, want % x", s.ESMClass, s.ShortMessage[:7], want)
 			}
 			if body := len(s.ShortMessage) - 7; encoding == sms.GSM7 && body > 152 || encoding == sms.UCS2 && body > 132 {
@@ -124,7 +129,8 @@ func TestConcatenation(t *testing.T) {
 		c.Concat = ConcatSAR
 		submits, segments = total(c, text)
 		for i, s := range submits {
-			want := []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{0, 0xAB}}, {Tag: smpp.TagSARTotalSegments, Value: []byte{byte(billed)}},
+			want := []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{0, 0xAB}},
+				{Tag: smpp.TagSARTotalSegments, Value: []byte{byte(billed)}},
 				{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{byte(i + 1)}}}
 			if s.ESMClass != 0 || !reflect.DeepEqual(s.TLVs, want) {
 				t.Errorf("SAR: esm_class %#x, %v, want %v", s.ESMClass, s.TLVs, want)
@@ -134,9 +140,11 @@ func TestConcatenation(t *testing.T) {
 
 		c.Concat = ConcatPayload
 		submits, _ = total(c, text)
-		if len(submits) != 1 || len(submits[0].ShortMessage) != 0 || submits[0].ESMClass != 0 || len(submits[0].TLVs) != 1 || submits[0].TLVs[0].Tag != smpp.TagMessagePayload {
+		if len(submits) != 1 || len(submits[0].ShortMessage) != 0 || submits[0].ESMClass != 0 || len(submits[0].TLVs) != 1 ||
+			submits[0].TLVs[0].Tag != smpp.TagMessagePayload {
 			t.Errorf("payload: %+v", submits)
-		} else if back, ok := sms.Decode(encoding.DataCoding(), sms.DefaultGSM7, submits[0].TLVs[0].Value); !ok || back != text {
+		} else if back, ok := sms.Decode(encoding.DataCoding(), sms.DefaultGSM7, submits[0].TLVs[0].Value); !ok ||
+			back != text {
 			t.Errorf("payload: %d characters came back as %d", len(text), len(back))
 		}
 	}
@@ -164,7 +172,8 @@ func TestAlphabets(t *testing.T) {
 	} {
 		c := &Profile{Alphabet: a.alphabet}
 		if s, _ := total(c, a.text); s[0].DataCoding != 0 || string(s[0].ShortMessage) != a.want {
-			t.Errorf("alphabet %d of %q: % x with data_coding %d, want % x", a.alphabet, a.text, s[0].ShortMessage, s[0].DataCoding, a.want)
+			t.Errorf("alphabet %d of %q: % x with data_coding %d, want % x", a.alphabet, a.text, s[0].ShortMessage,
+				s[0].DataCoding, a.want)
 		}
 		if s, _ := total(c, "ô"); s[0].DataCoding != 8 || string(s[0].ShortMessage) != "\x00\xf4" {
 			t.Errorf("alphabet %d of UCS-2: % x", a.alphabet, s[0].ShortMessage)
@@ -178,11 +187,13 @@ func TestAlphabets(t *testing.T) {
 	}{{AlphabetASCII, "£é", "\x00\xa3\x00\xe9"}, {AlphabetLatin1, "€", "\x20\xac"}, {AlphabetLatin1, "Δ", "\x03\x94"}} {
 		c := &Profile{Alphabet: a.alphabet}
 		if s, _ := total(c, a.text); s[0].DataCoding != 8 || string(s[0].ShortMessage) != a.want {
-			t.Errorf("alphabet %d of %q: % x with data_coding %d, want % x", a.alphabet, a.text, s[0].ShortMessage, s[0].DataCoding, a.want)
+			t.Errorf("alphabet %d of %q: % x with data_coding %d, want % x", a.alphabet, a.text, s[0].ShortMessage,
+				s[0].DataCoding, a.want)
 		}
 	}
 	c := &Profile{Alphabet: AlphabetLatin1}
-	if s, segments := total(c, strings.Repeat("{", 100)); len(s) != 2 || string(segments[0][6:]) != strings.Repeat("{", 76) || string(segments[1][6:]) != strings.Repeat("{", 24) {
+	if s, segments := total(c, strings.Repeat("{", 100)); len(s) != 2 || string(segments[0][6:]) != strings.Repeat(
+		"{", 76) || string(segments[1][6:]) != strings.Repeat("{", 24) {
 		t.Errorf("Latin-1 in segments: % x", segments)
 	}
 }
@@ -219,8 +230,8 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// TestPart: a part that a customer has cut goes out with the octets and the data_coding that it came with, or changed as all
-// parts of its message are; its reference is of one kind in all of them.
+// TestPart: a part that a customer has cut goes out with the octets and the data_coding that it came with, or changed
+// as all parts of its message are; its reference is of one kind in all of them.
 func TestPart(t *testing.T) {
 	narrow := sms.Part{Reference: 0x0201, Total: 3, Number: 2} // in sar parameters
 	wide := sms.Part{Reference: 0x0201, Total: 3, Number: 2, Wide: true}
@@ -239,18 +250,24 @@ func TestPart(t *testing.T) {
 		{"UDH8 of 16 bits", Profile{}, wide, strings.Repeat("x", 152), 0, "", "050003030302"},
 		{"UDH16 of 16 bits", Profile{Concat: ConcatUDH16}, wide, strings.Repeat("x", 152), 0, "", "06080402010302"},
 		{"UDH16 of 8 bits", Profile{Concat: ConcatUDH16}, narrow, "x", 0, "", "050003030302"},
-		{"UDH16 of 8 bits, too long for 16", Profile{Concat: ConcatUDH16}, narrow, strings.Repeat("x", 153), 0, "", "050003030302"},
+		{"UDH16 of 8 bits, too long for 16", Profile{Concat: ConcatUDH16}, narrow, strings.Repeat("x", 153), 0, "",
+			"050003030302"},
 		{"SAR", Profile{Concat: ConcatSAR}, wide, strings.Repeat("x", 153), 0, "", ""},
 		{"a carrier of whole texts", Profile{Concat: ConcatPayload}, wide, "x", 0, "", "06080402010302"},
 		{"an escape pair that is cut", Profile{}, narrow, "A\x1b", 0, "", "050003030302"},
 		{"UCS-2 of GSM characters", Profile{}, in(sms.CodingUCS2, narrow), "\x00A", 8, "", "050003030302"},
-		{"UCS-2 that is cut within a character", Profile{UCS2Coding: 0x18}, in(sms.CodingUCS2, narrow), "\x00A\x00", 0x18, "", "050003030302"},
+		{"UCS-2 that is cut within a character", Profile{UCS2Coding: 0x18}, in(sms.CodingUCS2, narrow), "\x00A\x00", 0x18, "",
+			"050003030302"},
 		{"Latin-1", Profile{}, in(sms.CodingLatin1, narrow), "@fa\xe7\xff", 3, "", "050003030302"},
 		{"Latin-1 of GSM characters", Profile{}, in(sms.CodingLatin1, narrow), "@", 3, "", "050003030302"},
-		{"Latin-1 as data_coding 0", Profile{Alphabet: AlphabetLatin1}, in(sms.CodingLatin1, narrow), "@\xe7", 0, "", "050003030302"},
-		{"no Latin-1", Profile{NoLatin1: true}, in(sms.CodingLatin1, narrow), "@fa\xe7\xe9", 0, "\x00fac\x05", "050003030302"},
-		{"neither Latin-1 nor GSM", Profile{NoLatin1: true, Alphabet: AlphabetASCII}, in(sms.CodingLatin1, narrow), "@\xe9\xa7", 0, "@e?", "050003030302"},
-		{"GSM at Latin-1", Profile{Alphabet: AlphabetLatin1, DefaultCoding: 3}, narrow, "\x00\x05\x10\x1b\x65", 3, "@\xe9?E", "050003030302"},
+		{"Latin-1 as data_coding 0", Profile{Alphabet: AlphabetLatin1}, in(sms.CodingLatin1, narrow), "@\xe7", 0, "",
+			"050003030302"},
+		{"no Latin-1", Profile{NoLatin1: true}, in(sms.CodingLatin1, narrow), "@fa\xe7\xe9", 0, "\x00fac\x05",
+			"050003030302"},
+		{"neither Latin-1 nor GSM", Profile{NoLatin1: true, Alphabet: AlphabetASCII}, in(sms.CodingLatin1, narrow),
+			"@\xe9\xa7", 0, "@e?", "050003030302"},
+		{"GSM at Latin-1", Profile{Alphabet: AlphabetLatin1, DefaultCoding: 3}, narrow, "\x00\x05\x10\x1b\x65", 3, "@\xe9?E",
+			"050003030302"},
 		{"GSM at ASCII", Profile{Alphabet: AlphabetASCII}, narrow, "\x00\x05\x1b\x28", 0, "@e{", "050003030302"},
 	} {
 		c.profile.NoReference = true
@@ -261,11 +278,13 @@ func TestPart(t *testing.T) {
 			t.Fatalf("%s: %d segments, %v", c.name, len(got), err)
 		}
 		header, _ := hex.DecodeString(c.header)
-		if want := string(header) + cmp.Or(c.want, c.octets); string(got[0].ShortMessage) != want || got[0].DataCoding != c.coding || (len(header) > 0) != (got[0].ESMClass&esmUDHI != 0) {
+		if want := string(header) + cmp.Or(c.want, c.octets); string(got[0].ShortMessage) != want ||
+			got[0].DataCoding != c.coding || (len(header) > 0) != (got[0].ESMClass&esmUDHI != 0) {
 			t.Errorf("%s: %x with data_coding %d", c.name, got[0].ShortMessage, got[0].DataCoding)
 		}
-		if c.profile.Concat == ConcatSAR && !reflect.DeepEqual(got[0].TLVs, []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{2, 1}},
-			{Tag: smpp.TagSARTotalSegments, Value: []byte{3}}, {Tag: smpp.TagSARSegmentSeqnum, Value: []byte{2}}}) {
+		if c.profile.Concat == ConcatSAR && !reflect.DeepEqual(
+			got[0].TLVs, []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{2, 1}},
+				{Tag: smpp.TagSARTotalSegments, Value: []byte{3}}, {Tag: smpp.TagSARSegmentSeqnum, Value: []byte{2}}}) {
 			t.Errorf("SAR: %v", got[0].TLVs)
 		}
 	}
@@ -280,7 +299,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestReferencesOfParts: references of 16 bits that differ in one octet, or by less than 255, differ at carriers with 8 bits.
+// TestReferencesOfParts: references of 16 bits that differ in one octet, or by less than 255, differ at carriers with 8
+// bits.
 func TestReferencesOfParts(t *testing.T) {
 	of := func(reference int) byte {
 		m := claimed("x")
@@ -288,7 +308,8 @@ func TestReferencesOfParts(t *testing.T) {
 		return (&Profile{}).Segments(m, noon)[0].ShortMessage[3]
 	}
 	for reference := range 1 << 16 {
-		for _, other := range []int{reference + 1, reference + 2, reference + 100, reference + 254, reference ^ 0x0100, reference ^ 0xFF00, reference ^ 0x0080} {
+		for _, other := range []int{reference + 1, reference + 2, reference + 100, reference + 254, reference ^ 0x0100,
+			reference ^ 0xFF00, reference ^ 0x0080} {
 			if other &= 0xFFFF; other > reference && of(other) == of(reference) {
 				t.Fatalf("%#04x and %#04x are both %#02x", reference, other, of(reference))
 			}

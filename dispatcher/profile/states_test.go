@@ -20,7 +20,8 @@ func TestStatesOnPage(t *testing.T) {
 	_, rule, _ := strings.Cut(string(page), "### 5.3 ")
 	rule, _, _ = strings.Cut(rule, "Other states")
 	stated := map[string]sms.Status{}
-	for _, sentence := range regexp.MustCompile(`([A-Z, and]+): (sent|failed)\.`).FindAllStringSubmatch(strings.Join(strings.Fields(rule), " "), -1) {
+	for _, sentence := range regexp.MustCompile(`([A-Z, and]+): (sent|failed)\.`).FindAllStringSubmatch(
+		strings.Join(strings.Fields(rule), " "), -1) {
 		for _, state := range regexp.MustCompile(`[A-Z]{4,}`).FindAllString(sentence[1], -1) {
 			stated[state] = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed}[sentence[2]]
 		}

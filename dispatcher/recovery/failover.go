@@ -19,10 +19,12 @@ func (d *Recovery) Failover(ctx context.Context) error {
 	var name string
 	var seconds float64
 	var now bool
-	if err := postgres.Each(ctx, d.Pool, "looking for the carriers that serve", []any{&name, &seconds, &now}, func() error {
-		idle[name], serves[name] = time.Duration(seconds*float64(time.Second)), now
-		return nil
-	}, `SELECT carrier, extract(epoch FROM min(`+core.SinceServed+`))::float8, bool_or(`+core.Serving+`) FROM links GROUP BY carrier`); err != nil {
+	if err := postgres.Each(ctx, d.Pool, "looking for the carriers that serve", []any{&name, &seconds, &now},
+		func() error {
+			idle[name], serves[name] = time.Duration(seconds*float64(time.Second)), now
+			return nil
+		}, `SELECT carrier, extract(epoch FROM min(`+core.SinceServed+`))::float8, bool_or(`+core.Serving+
+			`) FROM links GROUP BY carrier`); err != nil {
 		return err
 	}
 	up := d.Leases.BindingFor()
@@ -53,7 +55,8 @@ func (d *Recovery) Failover(ctx context.Context) error {
 			d.Metrics.Rerouted.WithLabelValues(c.Name).Add(float64(n))
 			if n > 0 && !slices.Contains(c.StandIns, other) {
 				c.StandIns = append(c.StandIns, other)
-				d.Log.Warn("carrier is down; failing over to another", "event", "carrier_failed_over", "carrier", c.Name, "by", other, "messages", n)
+				d.Log.Warn("carrier is down; failing over to another", "event", "carrier_failed_over", "carrier", c.Name, "by",
+					other, "messages", n)
 			}
 			if all, err := d.Store.Rerouting.TakesAll(ctx, to); all || err != nil {
 				if err != nil {
@@ -98,7 +101,8 @@ func (d *Recovery) HandOver(ctx context.Context, c *core.Carrier, to rerouting.T
 			continue
 		}
 		way := handing{core.LaneKey{Carrier: c.Name, Lane: lane}, to.Carrier}
-		moved, next, err := d.Store.Rerouting.Reroute(ctx, c.Name, to, int(lane), d.handed[way], limit, c.Config().OnAmbiguous)
+		moved, next, err := d.Store.Rerouting.Reroute(ctx, c.Name, to, int(lane), d.handed[way], limit,
+			c.Config().OnAmbiguous)
 		d.handed[way] = next
 		if n += moved; err != nil {
 			return n, err
@@ -146,7 +150,8 @@ func (d *Recovery) TakeBack(ctx context.Context) error {
 		}
 		if c.StandIns != nil || n > 0 {
 			c.StandIns = nil
-			d.Log.Info("carrier is back; messages that no other carrier has tried return to it", "event", "carrier_back", "carrier", c.Name, "messages", n)
+			d.Log.Info("carrier is back; messages that no other carrier has tried return to it", "event", "carrier_back",
+				"carrier", c.Name, "messages", n)
 		}
 	}
 	return nil

@@ -50,7 +50,8 @@ func (d *Recovery) Free(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(failed, err)
 		}
-		n, err := d.freeDead(ctx, slices.DeleteFunc(claims, func(c outbox.ClaimedRow) bool { return slices.Contains(living, c.Dispatcher) }))
+		n, err := d.freeDead(ctx, slices.DeleteFunc(
+			claims, func(c outbox.ClaimedRow) bool { return slices.Contains(living, c.Dispatcher) }))
 		freed, failed, after = freed+n, errors.Join(failed, err), next
 	}
 	if freed > 0 {
@@ -140,7 +141,8 @@ func (d *Recovery) settleBegun(ctx context.Context, c *setup.Carrier, dispatcher
 		return fmt.Errorf("settling what a dead dispatcher had begun for %s: %w", c.Name, err)
 	}
 	if n > 0 {
-		d.Log.Warn("a dispatcher died while submitting; the carrier may have these messages", "event", "claims_unanswered", "carrier", c.Name, "messages", n)
+		d.Log.Warn("a dispatcher died while submitting; the carrier may have these messages", "event", "claims_unanswered",
+			"carrier", c.Name, "messages", n)
 	}
 	d.Report(settled)
 	return nil
@@ -149,7 +151,8 @@ func (d *Recovery) settleBegun(ctx context.Context, c *setup.Carrier, dispatcher
 // recordUnanswered records, as unanswered copies, the segments of messages that may have been written. It returns all
 // their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's lock.
 func recordUnanswered(ctx context.Context, tx pgx.Tx, c *setup.Carrier, list []*outbox.Claimed,
-	written func(*outbox.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
+	written func(*outbox.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy,
+	err error) {
 	var segments []receipts.Segment
 	ids := make([]int64, len(list))
 	for i, m := range list {

@@ -54,7 +54,8 @@ func (d *Recovery) ReleaseOrphans(ctx context.Context) error {
 			}
 		}
 		if orphans := d.InFlight.Orphaned(mine); len(orphans) > 0 {
-			d.Log.Warn("orphaned claims released: their commit was never confirmed", "event", "orphaned_claims_released", "messages", len(orphans))
+			d.Log.Warn("orphaned claims released: their commit was never confirmed", "event", "orphaned_claims_released",
+				"messages", len(orphans))
 			if err := d.Store.Outbox.Release(ctx, me, orphans, 0); err != nil {
 				return err
 			}

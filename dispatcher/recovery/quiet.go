@@ -58,7 +58,8 @@ func (d *Recovery) quieten(ctx context.Context, ids []int64) error {
 		putOff, failed = putOff+n, errors.Join(failed, err)
 	}
 	if putOff > 0 {
-		d.Log.Info("queued messages of batches put off to the end of quiet hours", "event", "quiet_hours_begun", "messages", putOff)
+		d.Log.Info("queued messages of batches put off to the end of quiet hours", "event", "quiet_hours_begun", "messages",
+			putOff)
 	}
 	return failed
 }

@@ -13,9 +13,9 @@ import (
 	"intumwa/messages/outbox"
 )
 
-// Recovery is what messages wait for: one process at a time frees the claims of the dead, walks over the outbox, refills
-// the queue and hands messages over. Each of its tasks reads or moves a bounded number of rows. It also releases
-// scheduled messages, which every process does.
+// Recovery is what messages wait for: one process at a time frees the claims of the dead, walks over the outbox,
+// refills the queue and hands messages over. Each of its tasks reads or moves a bounded number of rows. It also
+// releases scheduled messages, which every process does.
 type Recovery struct {
 	*core.Core
 	health *core.QueueHealth
@@ -24,7 +24,8 @@ type Recovery struct {
 
 	handed map[handing]int64 // the id after which the next round of failover continues; 0: at the start
 
-	retired map[string]string // carriers, with what takes over from each (rerouting.Successors), as this round has read them
+	// carriers, with what takes over from each (rerouting.Successors), as this round has read them
+	retired map[string]string
 }
 
 // NewRecovery returns the recovery of a process, with the walk at its start.
@@ -113,7 +114,8 @@ func (w *OutboxWalk) stretch(at core.LaneKey, now time.Time) outbox.Stretch {
 		l.After, l.below = l.Floor.from(now)
 		l.midst, l.pass = false, outbox.Counted{Carrier: at.Carrier, Lane: int(at.Lane)}
 	}
-	return outbox.Stretch{Carrier: at.Carrier, Lane: int(at.Lane), After: l.After, Stranded: slices.Contains(w.stranded, at.Carrier)}
+	return outbox.Stretch{Carrier: at.Carrier, Lane: int(at.Lane), After: l.After,
+		Stranded: slices.Contains(w.stranded, at.Carrier)}
 }
 
 // saw adds the rows seen in a lane and moves on.

@@ -26,7 +26,8 @@ type leaving struct {
 	store   *messages.Store
 	hooks   *webhooks.Webhooks
 	refunds func(messages.Settled) bool
-	did     func(from string, handed map[string]int64, settled []messages.Settled, refunded int) // called after each commit
+	// called after each commit
+	did func(from string, handed map[string]int64, settled []messages.Settled, refunded int)
 }
 
 // leave works until nothing is left that may leave the carrier, or until the time is used up after a step.
@@ -41,7 +42,8 @@ func (l *leaving) leave(ctx context.Context, from string, takers rerouting.Taker
 }
 
 // step takes some messages away in one transaction. full means that there may be more.
-func (l *leaving) step(ctx context.Context, from string, takers rerouting.Takers, scheduled bool) (full bool, err error) {
+func (l *leaving) step(ctx context.Context, from string, takers rerouting.Takers, scheduled bool) (
+	full bool, err error) {
 	var took rerouting.Leaving
 	var settled []messages.Settled
 	var refunded int
@@ -81,7 +83,8 @@ func (d *Recovery) LeaveRetired(ctx context.Context) error {
 		did: func(from string, handed map[string]int64, settled []messages.Settled, refunded int) {
 			for to, n := range handed {
 				d.Metrics.Rerouted.WithLabelValues(from).Add(float64(n))
-				d.Log.Info("carrier is retired; another takes its messages", "event", "carrier_retired", "carrier", from, "by", to, "messages", n)
+				d.Log.Info("carrier is retired; another takes its messages", "event", "carrier_retired", "carrier", from, "by", to,
+					"messages", n)
 			}
 			d.Metrics.Refunds.Add(float64(refunded))
 			d.Report(settled)
@@ -115,9 +118,10 @@ type Evacuated struct {
 	Credits int64 // refunded for them
 }
 
-// Evacuate takes what waits for a retired carrier away from it, as dispatchers do all the time, until nothing is left or
-// the time is over. pool has BatchUpdates; to returns a carrier of the configuration.
-func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund setup.Refund, carrier string, to func(name string) rerouting.To, within time.Duration) (done Evacuated, err error) {
+// Evacuate takes what waits for a retired carrier away from it, as dispatchers do all the time, until nothing is left
+// or the time is over. pool has BatchUpdates; to returns a carrier of the configuration.
+func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund setup.Refund, carrier string,
+	to func(name string) rerouting.To, within time.Duration) (done Evacuated, err error) {
 	list, err := rerouting.Retirements(ctx, pool)
 	if err != nil {
 		return done, err

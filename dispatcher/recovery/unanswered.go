@@ -31,7 +31,8 @@ import (
 // user_message_reference settles them; the others are decided when their receipt is overdue.
 // carriers are the configured ones. It returns how many messages it took, by carrier, even
 // with an error; then call it again.
-func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carriers []setup.Carrier, refund setup.Refund,
+func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks,
+	carriers []setup.Carrier, refund setup.Refund,
 	due time.Time) (held map[string]int64, err error) {
 	held = make(map[string]int64)
 	names, err := outbox.New(pool).PendingCarriers(ctx)
@@ -52,7 +53,8 @@ func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store,
 	return held, nil
 }
 
-func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier *setup.Carrier, refund setup.Refund,
+func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks,
+	carrier *setup.Carrier, refund setup.Refund,
 	due time.Time) (n int, err error) {
 	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := receipts.New(carrier.Name, carrier.IDFormat).Lock(ctx, tx); err != nil {
@@ -62,7 +64,9 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 		if n = len(taken); err != nil || n == 0 {
 			return err
 		}
-		early, _, err := recordUnanswered(ctx, tx, carrier, taken, func(_ *outbox.Claimed, s submission.State) bool { return s == submission.Waiting })
+		early, _, err := recordUnanswered(ctx, tx, carrier, taken, func(_ *outbox.Claimed, s submission.State) bool {
+			return s == submission.Waiting
+		})
 		if err != nil {
 			return err
 		}
@@ -80,14 +84,16 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 // takes or of which it has a segment. It returns the messages that will be sent, and calls record
 // with them in the transaction. If record fails, nothing is changed, and they are returned with its
 // error.
-func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration,
+func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64,
+	validity time.Duration,
 	to func(name string) rerouting.To, record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
 		retired, err := rerouting.Retirements(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if sent, err = rerouting.New(pool).Sendable(ctx, tx, ids, validity, takersOf(rerouting.Successors(retired), to)); err != nil {
+		if sent, err = rerouting.New(pool).Sendable(ctx, tx, ids, validity,
+			takersOf(rerouting.Successors(retired), to)); err != nil {
 			return err
 		}
 		sent = slices.DeleteFunc(sent, func(id int64) bool { return open[id] == nil })
@@ -117,9 +123,10 @@ const (
 
 // SettleUnanswered makes messages of a carrier, by id, final if a segment has neither an
 // answer nor a receipt and no dispatcher works on them; their companies get the webhook. It
-// skips messages answered meanwhile, and returns those that it made final. It calls record with them in the transaction. If
-// record fails, nothing is changed, and they are returned with its error.
-func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
+// skips messages answered meanwhile, and returns those that it made final. It calls record with them in the
+// transaction. If record fails, nothing is changed, and they are returned with its error.
+func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks,
+	carrier string, ids []int64,
 	as Outcome, refund setup.Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {
 		final, pays := messages.Final{Status: sms.Sent, At: postgres.Now()}, refund.Pays
@@ -130,7 +137,8 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 			final.Status, final.Reason = sms.Failed, messages.ReasonCancelled
 			pays = func(m messages.Settled) bool { return m.Unsubmitted }
 		}
-		undecided, err := rerouting.New(pool).Undecided(ctx, tx, ids) // another segment may have been refused late, and be sent again
+		// another segment may have been refused late, and be sent again
+		undecided, err := rerouting.New(pool).Undecided(ctx, tx, ids)
 		if err != nil {
 			return err
 		}
@@ -155,7 +163,8 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 
 // decideUnanswered calls decide with the unanswered segments (open) of messages, under the
 // carrier's lock, so that none is answered meanwhile.
-func decideUnanswered(ctx context.Context, pool *pgxpool.Pool, carrier string, ids []int64, decide func(tx pgx.Tx, open map[int64][]int) error) error {
+func decideUnanswered(ctx context.Context, pool *pgxpool.Pool, carrier string, ids []int64,
+	decide func(tx pgx.Tx, open map[int64][]int) error) error {
 	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := receipts.New(carrier, profile.IDAuto).Lock(ctx, tx); err != nil {
 			return err

@@ -22,7 +22,8 @@ func (d *Recovery) WalkOutbox(ctx context.Context) error {
 	start := time.Now()
 	var ways []core.LaneKey
 	for _, c := range d.Running() {
-		ways = append(ways, core.LaneKey{Carrier: c.Name, Lane: queue.Single}, core.LaneKey{Carrier: c.Name, Lane: queue.Batch})
+		ways = append(ways, core.LaneKey{Carrier: c.Name, Lane: queue.Single},
+			core.LaneKey{Carrier: c.Name, Lane: queue.Batch})
 	}
 	for _, carrier := range w.carriers {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
@@ -70,7 +71,8 @@ func (d *Recovery) WalkOutbox(ctx context.Context) error {
 		all.Lost, all.Stranded = append(all.Lost, s.Lost...), append(all.Stranded, s.Stranded...)
 		all.Quiet = append(all.Quiet, s.Quiet...)
 	}
-	all.Lost = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Lost), byID), func(a, b outbox.Waiting) bool { return a.ID == b.ID })
+	all.Lost = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Lost), byID),
+		func(a, b outbox.Waiting) bool { return a.ID == b.ID })
 	return errors.Join(failed, d.expire(ctx, all.Expired), d.quieten(ctx, all.Quiet), d.readdress(ctx, all.Stranded),
 		d.pushAll(ctx, all.Lost), d.missClaimants(ctx, all.Claimants), d.Store.Outbox.KeepBacklogs(ctx, counted))
 }
@@ -123,7 +125,8 @@ func (d *Recovery) FindStranded(ctx context.Context) error {
 		return err
 	}
 	d.Walk.carriers = carriers
-	d.Walk.stranded = slices.DeleteFunc(slices.Clone(carriers), func(name string) bool { return slices.Contains(served, name) })
+	d.Walk.stranded = slices.DeleteFunc(slices.Clone(carriers),
+		func(name string) bool { return slices.Contains(served, name) })
 	return nil
 }
 
@@ -155,7 +158,8 @@ func (d *Recovery) readdress(ctx context.Context, ids []int64) error {
 				return err
 			}
 			d.Metrics.Rerouted.WithLabelValues(way.from).Add(float64(n))
-			d.Log.Warn("carrier is no longer configured; another takes its messages", "event", "carrier_not_configured", "carrier", way.from, "by", way.to, "messages", n)
+			d.Log.Warn("carrier is no longer configured; another takes its messages", "event", "carrier_not_configured",
+				"carrier", way.from, "by", way.to, "messages", n)
 		}
 	}
 	return nil

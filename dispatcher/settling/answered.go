@@ -19,8 +19,8 @@ const (
 )
 
 // answers are the responses to MOs that are given to their sessions. When one is written, its time is stored: the
-// carrier's next delivery of the same text is then a new message (handsets.Store.Repeats). One that could not be written
-// is never stored, and the carrier's repetition is recognised.
+// carrier's next delivery of the same text is then a new message (handsets.Store.Repeats). One that could not be
+// written is never stored, and the carrier's repetition is recognised.
 type answers struct {
 	wake chan struct{}
 

@@ -67,7 +67,8 @@ func (s *Settler) throttle(a *Arrival, kind string) {
 	a.PDU.Respond(cmp.Or(s.Carrier.Config().DeliveryRefusal, smpp.StatusThrottled))
 	s.Metrics.Throttled.WithLabelValues(s.Carrier.Name, kind).Inc()
 	if n, due := s.throttled.Due(time.Now()); due {
-		s.Log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier", s.Carrier.Name, "kind", kind, "count", n)
+		s.Log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier",
+			s.Carrier.Name, "kind", kind, "count", n)
 	}
 }
 
@@ -95,7 +96,8 @@ func (s *Settler) logSettled(w Settlement, recorded receipts.Recorded) {
 			continue
 		}
 		outcome, id := recorded.Outcomes[n], recorded.Whose[n]
-		fields := []any{"carrier", s.Carrier.Name, "link", a.Link, "carrier_id", a.CarrierID, "state", a.State, "outcome", string(outcome)}
+		fields := []any{"carrier", s.Carrier.Name, "link", a.Link, "carrier_id", a.CarrierID, "state", a.State, "outcome",
+			string(outcome)}
 		if outcome == receipts.Matched {
 			fields = append([]any{"id", names[id], "message_id", id}, fields...)
 		}

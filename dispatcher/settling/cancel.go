@@ -71,7 +71,8 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hook
 }
 
 // cancelStep cancels the messages that take returns, in one transaction, and adds them to done.
-func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, done *Cancellation,
+func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks,
+	done *Cancellation,
 	take func(tx pgx.Tx) ([]messages.Final, error)) error {
 	var step Cancellation
 	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {

@@ -42,7 +42,8 @@ type changes struct {
 // changes applies the answers to their segments: the part of a settlement that needs nothing from the database.
 func (s *Settler) changes(w *Settlement) *changes {
 	n := len(w.Results)
-	c := &changes{segments: make([]receipts.Segment, 0, n), list: make([]change, 0, n), attempts: make(map[*core.InFlight]int, n), others: map[int64]int{}}
+	c := &changes{segments: make([]receipts.Segment, 0, n), list: make([]change, 0, n),
+		attempts: make(map[*core.InFlight]int, n), others: map[int64]int{}}
 	policy := s.Carrier.Config().OnAmbiguous
 	for i := range w.Late {
 		s.applyLate(c, &w.Late[i], policy)
@@ -63,7 +64,8 @@ func (s *Settler) changes(w *Settlement) *changes {
 func (s *Settler) apply(c *changes, r *core.Result, policy submission.Policy) submission.Result {
 	m := r.Message
 	state, effect := submission.Next(submission.InFlight, r.Heard(), policy)
-	segment := receipts.Segment{MessageID: m.Msg.ID, Segment: r.Segment, Total: m.Total, Number: m.Msg.Number, Link: m.Link, At: r.At}
+	segment := receipts.Segment{MessageID: m.Msg.ID, Segment: r.Segment, Total: m.Total, Number: m.Msg.Number,
+		Link: m.Link, At: r.At}
 	switch {
 	case r.Segment == 0: // nothing was to be sent
 	case state == submission.Accepted || state == submission.Delivered:
@@ -90,7 +92,8 @@ func (s *Settler) applyLate(c *changes, a *LateAnswer, policy submission.Policy)
 		return
 	}
 	one := c.other(a.Whose, a.Total, policy)
-	one.known.Results = append(one.known.Results, submission.Result{Segment: a.Segment, State: state, Effect: effect, At: a.At})
+	one.known.Results = append(one.known.Results, submission.Result{Segment: a.Segment, State: state, Effect: effect,
+		At: a.At})
 }
 
 // accepted completes the record of a segment that the carrier accepted under an id.
@@ -113,7 +116,8 @@ func (c *changes) add(m *core.InFlight, result []submission.Result, policy submi
 		if late, also := c.others[m.Msg.ID]; also {
 			before = slices.Concat(before, c.list[late].known.Results)
 		}
-		c.list = append(c.list, change{id: m.Msg.ID, m: m, known: submission.Known{Policy: policy, Segments: m.Total, Open: m.Open, Results: before}})
+		c.list = append(c.list, change{id: m.Msg.ID, m: m, known: submission.Known{Policy: policy, Segments: m.Total,
+			Open: m.Open, Results: before}})
 	}
 	k := &c.list[i].known
 	if k.Open--; k.Results == nil {
@@ -140,9 +144,9 @@ func (c *changes) leaveOut(gone secondTook) {
 	c.refused = slices.DeleteFunc(c.refused, func(one receipts.Refusal) bool { return gone.has(one.MessageID) })
 }
 
-// decide sets each message's step and verdict, once its copies are recorded; settled are the segments that became final.
-// It reads the copies of messages whose answer does not follow from this settlement alone, in one statement: not for a
-// first attempt without an unanswered segment, nor for an attempt all of whose segments were accepted.
+// decide sets each message's step and verdict, once its copies are recorded; settled are the segments that became
+// final. It reads the copies of messages whose answer does not follow from this settlement alone, in one statement: not
+// for a first attempt without an unanswered segment, nor for an attempt all of whose segments were accepted.
 func (s *Settler) decide(ctx context.Context, tx pgx.Tx, c *changes, settled []receipts.SegmentState) error {
 	policy := s.Carrier.Config().OnAmbiguous
 	finals := make(map[int64]*messages.Final, len(settled))
@@ -205,12 +209,13 @@ func (c *change) needsCopies() bool {
 	})
 }
 
-// allAccepted reports whether this attempt alone has brought every segment to the carrier. A late answer may have accepted
-// one of them too.
+// allAccepted reports whether this attempt alone has brought every segment to the carrier. A late answer may have
+// accepted one of them too.
 func (c *change) allAccepted() bool {
 	n, all := 0, c.known.Results
 	for i := range all {
-		if acceptance(&all[i]) && !slices.ContainsFunc(all[:i], func(r submission.Result) bool { return r.Segment == all[i].Segment && acceptance(&r) }) {
+		if acceptance(&all[i]) && !slices.ContainsFunc(
+			all[:i], func(r submission.Result) bool { return r.Segment == all[i].Segment && acceptance(&r) }) {
 			n++
 		}
 	}
@@ -246,7 +251,8 @@ func (c *changes) failing(secondWithin bool) (list []rerouting.Failing, why seco
 		}
 	}
 	for i := range c.list {
-		if one := &c.list[i]; secondWithin && one.verdict != nil && one.verdict.Status == sms.Failed && strings.HasPrefix(one.verdict.Reason, submission.Undeliv) {
+		if one := &c.list[i]; secondWithin && one.verdict != nil && one.verdict.Status == sms.Failed &&
+			strings.HasPrefix(one.verdict.Reason, submission.Undeliv) {
 			add(one, one.verdict.Reason, undelivered)
 		}
 	}
@@ -294,7 +300,8 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 			}
 		case submission.Again:
 			if one.m != nil {
-				rows.Again = append(rows.Again, messages.Retry{Claim: claim, Delay: one.step.Delay, Counts: one.step.Counts, Refused: one.step.Refused})
+				rows.Again = append(rows.Again, messages.Retry{Claim: claim, Delay: one.step.Delay, Counts: one.step.Counts,
+					Refused: one.step.Refused})
 			} else {
 				rows.Reenter = append(rows.Reenter, messages.Reentry{MessageID: one.id, Delay: one.step.Delay})
 			}
@@ -303,13 +310,15 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 	return finals, rows
 }
 
-// AfterDeath returns the verdicts and the rows of messages that a dead dispatcher had begun, as after an attempt without
-// answers. copies are all that their carrier may have.
-func AfterDeath(begun []*outbox.Claimed, copies map[int64][]submission.Copy, policy submission.Policy, dispatcher int64) ([]messages.Final, messages.Rows) {
+// AfterDeath returns the verdicts and the rows of messages that a dead dispatcher had begun, as after an attempt
+// without answers. copies are all that their carrier may have.
+func AfterDeath(begun []*outbox.Claimed, copies map[int64][]submission.Copy, policy submission.Policy,
+	dispatcher int64) ([]messages.Final, messages.Rows) {
 	ended := changes{}
 	for _, m := range begun {
-		one := change{id: m.ID, m: &core.InFlight{Msg: m}, known: submission.Known{Policy: policy, Segments: submission.TotalOf(copies[m.ID]),
-			Copies: copies[m.ID], Ended: true, Results: []submission.Result{{At: postgres.Now()}}}}
+		one := change{id: m.ID, m: &core.InFlight{Msg: m},
+			known: submission.Known{Policy: policy, Segments: submission.TotalOf(copies[m.ID]),
+				Copies: copies[m.ID], Ended: true, Results: []submission.Result{{At: postgres.Now()}}}}
 		one.step = submission.Decide(one.known)
 		ended.list = append(ended.list, one)
 	}

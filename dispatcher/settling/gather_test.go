@@ -124,7 +124,8 @@ func TestGatherFewAtATime(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			if most := (lingerTries + 1) * gatherGap; time.Since(start)-100*time.Millisecond > most {
-				t.Errorf("%d at a time: 100 settlements take %v, want %v at most", few, time.Since(start), most+100*time.Millisecond)
+				t.Errorf("%d at a time: 100 settlements take %v, want %v at most", few, time.Since(start),
+					most+100*time.Millisecond)
 			}
 		})
 	}

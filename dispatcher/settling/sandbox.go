@@ -39,7 +39,8 @@ type Sandbox struct {
 
 // NewSandbox returns the sandbox of a database. pool must be opened with BatchUpdates. log
 // and metrics may be nil. Run starts it.
-func NewSandbox(pool *pgxpool.Pool, hooks *webhooks.Webhooks, log *slog.Logger, metrics prometheus.Registerer) *Sandbox {
+func NewSandbox(pool *pgxpool.Pool, hooks *webhooks.Webhooks, log *slog.Logger,
+	metrics prometheus.Registerer) *Sandbox {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}

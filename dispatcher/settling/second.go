@@ -13,8 +13,8 @@ import (
 	"intumwa/messages/submission"
 )
 
-// offerToSecond moves failing messages to the carrier's second carrier, where rule choices 5.8 allows it. A message that
-// the second carrier takes does not fail, and leaves the first carrier. The caller holds the carrier's lock.
+// offerToSecond moves failing messages to the carrier's second carrier, where rule choices 5.8 allows it. A message
+// that the second carrier takes does not fail, and leaves the first carrier. The caller holds the carrier's lock.
 func (s *Settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (secondTook, error) {
 	conf := s.Carrier.Config()
 	if conf.SecondCarrier == "" {
@@ -24,12 +24,14 @@ func (s *Settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (sec
 	if len(list) == 0 {
 		return nil, nil
 	}
-	serves, err := core.Serves(ctx, tx, conf.SecondCarrier, s.Opts.DeadAfter) // a starting process binds all its links at the same time
+	// a starting process binds all its links at the same time
+	serves, err := core.Serves(ctx, tx, conf.SecondCarrier, s.Opts.DeadAfter)
 	if err != nil || !serves {
 		return nil, err
 	}
-	ids, err := s.Carrying.Rerouting.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: s.Leases.ID.Load(), From: s.Carrier.Name, To: s.To(conf.SecondCarrier),
-		Within: conf.SecondWithin, Validity: s.Opts.Validity}, list)
+	ids, err := s.Carrying.Rerouting.GiveToSecond(
+		ctx, tx, rerouting.SecondCarrier{Dispatcher: s.Leases.ID.Load(), From: s.Carrier.Name, To: s.To(conf.SecondCarrier),
+			Within: conf.SecondWithin, Validity: s.Opts.Validity}, list)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +58,8 @@ func (s *Settler) before(ctx context.Context, tx pgx.Tx, c *changes) (took secon
 	for i := range c.list {
 		one := &c.list[i]
 		ids = append(ids, one.id)
-		refused[one.id] = refused[one.id] || slices.ContainsFunc(one.known.Results, func(r submission.Result) bool { return r.Elsewhere })
+		refused[one.id] = refused[one.id] || slices.ContainsFunc(one.known.Results,
+			func(r submission.Result) bool { return r.Elsewhere })
 	}
 	taken, err := s.Carrying.Rerouting.TakenBySecond(ctx, tx, s.Carrier.Name, ids)
 	if err != nil {
@@ -81,5 +84,6 @@ func (s *Settler) countSecond(took secondTook) {
 	for _, why := range took {
 		s.Metrics.Second.WithLabelValues(s.Carrier.Name, second, why).Inc()
 	}
-	s.Log.Info("a second carrier takes messages that failed", "event", "second_carrier", "carrier", s.Carrier.Name, "second", second, "messages", len(took))
+	s.Log.Info("a second carrier takes messages that failed", "event", "second_carrier", "carrier", s.Carrier.Name,
+		"second", second, "messages", len(took))
 }

@@ -150,7 +150,8 @@ func (s *Settler) Grab() Settlement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := Settlement{Results: s.results, Receipts: s.receipts, Late: s.late, returned: s.returned}
-	s.results, s.receipts = make([]core.Result, 0, len(w.Results)), make([]Arrival, 0, len(w.Receipts)) // the next ones are about as many
+	// the next ones are about as many
+	s.results, s.receipts = make([]core.Result, 0, len(w.Results)), make([]Arrival, 0, len(w.Receipts))
 	s.late, s.returned = nil, nil
 	s.gathering = false
 	return w

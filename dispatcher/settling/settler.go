@@ -57,7 +57,8 @@ func (s *Settler) Settle(ctx context.Context, w Settlement) {
 		}
 		w.Receipts, w.Again = nil, true
 		if failures == 0 {
-			s.Log.Error("storing carrier answers fails; retrying", "event", "results_not_stored", "carrier", s.Carrier.Name, "results", len(w.Results), "error", err)
+			s.Log.Error("storing carrier answers fails; retrying", "event", "results_not_stored", "carrier", s.Carrier.Name,
+				"results", len(w.Results), "error", err)
 		}
 		if w.Size() == 0 {
 			return
@@ -86,22 +87,26 @@ func (s *Settler) settleApart(ctx context.Context, w Settlement, refusal error) 
 		return
 	}
 	if s.withoutID(&w) {
-		s.Log.Error("the database refuses a carrier's message id; the segment is recorded without it", "event", "carrier_id_refused", "carrier", s.Carrier.Name, "error", refusal)
+		s.Log.Error("the database refuses a carrier's message id; the segment is recorded without it", "event",
+			"carrier_id_refused", "carrier", s.Carrier.Name, "error", refusal)
 		s.Settle(ctx, w)
 		return
 	}
 	for _, r := range w.Results {
-		s.Log.Error("the database refuses a segment's result; it is dropped", "event", "result_refused", "carrier", s.Carrier.Name, "id", r.Message.Msg.ULID, "error", refusal)
+		s.Log.Error("the database refuses a segment's result; it is dropped", "event", "result_refused", "carrier",
+			s.Carrier.Name, "id", r.Message.Msg.ULID, "error", refusal)
 	}
 	for _, a := range w.Receipts {
 		s.Metrics.SetAside.WithLabelValues(s.Carrier.Name).Inc()
 		if n, due := s.unwritable.Due(time.Now()); due {
-			s.Log.Error("the database refuses a delivery; it is acknowledged and dropped", "event", "delivery_refused", "carrier", s.Carrier.Name, "receipt", a.Inbound == nil, "count", n, "error", refusal)
+			s.Log.Error("the database refuses a delivery; it is acknowledged and dropped", "event", "delivery_refused",
+				"carrier", s.Carrier.Name, "receipt", a.Inbound == nil, "count", n, "error", refusal)
 		}
 		a.PDU.Respond(smpp.StatusOK)
 	}
 	for _, a := range w.Late {
-		s.Log.Error("the database refuses a late answer; it is dropped", "event", "late_answer_refused", "carrier", s.Carrier.Name, "link", a.Link, "message_id", a.Whose, "error", refusal)
+		s.Log.Error("the database refuses a late answer; it is dropped", "event", "late_answer_refused", "carrier",
+			s.Carrier.Name, "link", a.Link, "message_id", a.Whose, "error", refusal)
 	}
 	s.release(w)
 }
@@ -162,7 +167,8 @@ func (s *Settler) Commit(w Settlement) error {
 			}
 			c.leaveOut(taken)
 		}
-		if recorded, err = s.Carrier.Matcher().Record(ctx, tx, c.segments, reports, s.Carrier.Unmatched.Room(now, conf.MaxUnmatched)); err != nil {
+		if recorded, err = s.Carrier.Matcher().Record(ctx, tx, c.segments, reports,
+			s.Carrier.Unmatched.Room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
 		// A receipt that settled nothing may repeat one that a COMMIT without an answer wrote.

@@ -92,7 +92,8 @@ func (c *Carrier) Defaults() error {
 		hold := cmp.Or(l.UnknownHold, smpp.DefaultUnknownHold)
 		dead := cmp.Or(l.EnquireLink, smpp.DefaultEnquireLink) + cmp.Or(l.EnquireTimeout, smpp.DefaultEnquireTimeout)
 		if hold <= dead {
-			return fmt.Errorf("carrier %s: unknown_hold (%s) must be longer than enquire_link and enquire_timeout of link %s together (%s): "+
+			return fmt.Errorf("carrier %s: unknown_hold (%s) must be longer than enquire_link and enquire_timeout of link %s "+
+				"together (%s): "+
 				"until then nobody knows whether the session is alive", c.Name, hold, l.Name, dead)
 		}
 	}
@@ -129,7 +130,8 @@ func (l *Link) Equal(other *Link) bool {
 		return false
 	}
 	if a.TLS != nil {
-		if a.TLS.ServerName != b.TLS.ServerName || !reflect.DeepEqual(a.TLS.Certificates, b.TLS.Certificates) || !a.TLS.RootCAs.Equal(b.TLS.RootCAs) {
+		if a.TLS.ServerName != b.TLS.ServerName || !reflect.DeepEqual(a.TLS.Certificates, b.TLS.Certificates) ||
+			!a.TLS.RootCAs.Equal(b.TLS.RootCAs) {
 			return false
 		}
 		a.TLS, b.TLS = nil, nil
@@ -152,7 +154,8 @@ func (c *Carrier) Event(r smpp.Result, attempt int) submission.Event {
 		if class != smpp.ClassPermanent && class != smpp.ClassUnroutable {
 			return c.RefusedForNow(r.Status, attempt)
 		}
-		return submission.Rejected{Permanent: true, Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "", Reason: r.Status.String()}
+		return submission.Rejected{Permanent: true, Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "",
+			Reason: r.Status.String()}
 	case smpp.NoAnswer:
 		return submission.NoAnswer{Delay: AmbiguousDelay}
 	}
@@ -168,11 +171,13 @@ func (c *Carrier) RefusedForNow(s smpp.Status, attempt int) submission.Event {
 	return submission.Rejected{Reason: s.Explained(), Delay: c.retryDelay(attempt, rand.Float64())}
 }
 
-// Segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs). key reveals its
-// one-time code.
+// Segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs). key reveals
+// its one-time code.
 func (c *Carrier) Segments(m *outbox.Claimed, key []byte, now time.Time) ([]smpp.Submit, error) {
-	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Secret.Reveal(key, m.Body), ConcatRef: m.ConcatRef,
-		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle, Class: m.Class, Part: m.Part}, now, submission.TotalOf(m.Copies))
+	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Secret.Reveal(key, m.Body),
+		ConcatRef: m.ConcatRef,
+		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle, Class: m.Class, Part: m.Part}, now,
+		submission.TotalOf(m.Copies))
 }
 
 // Marks reports whether a claim is marked as begun before its first segment is submitted.

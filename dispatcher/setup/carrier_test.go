@@ -14,7 +14,8 @@ import (
 // link, so a reload keeps its bind.
 func TestLinkEqual(t *testing.T) {
 	link := func(change func(*tls.Config)) *Link {
-		l := &Link{Options: smpp.Options{Name: "l", TLS: &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{{Certificate: [][]byte{{1}}}}}}}
+		l := &Link{Options: smpp.Options{Name: "l",
+			TLS: &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{{Certificate: [][]byte{{1}}}}}}}
 		change(l.TLS)
 		return l
 	}
@@ -44,7 +45,8 @@ func TestRetryDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for attempt, want := range map[int]time.Duration{
-		0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 6: 32 * time.Second, 7: time.Minute, 19: time.Minute, 20: time.Minute, 1 << 40: time.Minute,
+		0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 6: 32 * time.Second, 7: time.Minute,
+		19: time.Minute, 20: time.Minute, 1 << 40: time.Minute,
 	} {
 		for _, random := range []float64{0, 0.5, 0.999999} {
 			got := c.retryDelay(attempt, random)
@@ -65,12 +67,14 @@ func TestRetryDelay(t *testing.T) {
 
 func TestCarrierDefaults(t *testing.T) {
 	c := Carrier{Name: "c"}
-	if err := c.Defaults(); err != nil || c.OnReceiptTimeout != sms.Failed || c.ReceiptTimeout != time.Hour || c.RetryMin != time.Second ||
+	if err := c.Defaults(); err != nil || c.OnReceiptTimeout != sms.Failed || c.ReceiptTimeout != time.Hour ||
+		c.RetryMin != time.Second ||
 		c.RetryMax != time.Minute || c.FailoverAfter != 10*time.Second {
 		t.Errorf("%+v, %v", c, err)
 	}
 	kept := Carrier{Name: "c", OnReceiptTimeout: sms.Sent, ReceiptTimeout: 2, RetryMin: 3, RetryMax: 4, FailoverAfter: 5}
-	if err := kept.Defaults(); err != nil || kept.OnReceiptTimeout != sms.Sent || kept.ReceiptTimeout != 2 || kept.RetryMin != 3 || kept.RetryMax != 4 || kept.FailoverAfter != 5 {
+	if err := kept.Defaults(); err != nil || kept.OnReceiptTimeout != sms.Sent || kept.ReceiptTimeout != 2 ||
+		kept.RetryMin != 3 || kept.RetryMax != 4 || kept.FailoverAfter != 5 {
 		t.Errorf("%+v, %v", kept, err)
 	}
 	for hold, taken := range map[time.Duration]bool{40 * time.Second: false, 41 * time.Second: true} {

@@ -36,13 +36,14 @@ type Options struct {
 	StrandedAfter    time.Duration // a carrier without links for so long is gone; default 10 min
 	Heartbeat        time.Duration // between reports of the links; leases are renewed twice as often; default 1 s
 	DeadAfter        time.Duration // a dispatcher that has not renewed for so long is dead; default 4 s
-	GiveUpAfter      time.Duration // a link whose carrier is unreachable for so long goes to another willing dispatcher; default 10 s
-	GiveUpFor        time.Duration // this process then leaves it to the others for so long; default 1 min
-	BreakerPause     time.Duration // before the first probe of a link whose carrier refuses everything; default 15 s
-	BreakerAfter     time.Duration // without an acceptance, after which it counts as refusing everything; default 1 min
-	OTPKey           []byte        // of the one-time codes in texts
-	Log              *slog.Logger
-	Metrics          prometheus.Registerer
+	// a link whose carrier is unreachable for so long goes to another willing dispatcher; default 10 s
+	GiveUpAfter  time.Duration
+	GiveUpFor    time.Duration // this process then leaves it to the others for so long; default 1 min
+	BreakerPause time.Duration // before the first probe of a link whose carrier refuses everything; default 15 s
+	BreakerAfter time.Duration // without an acceptance, after which it counts as refusing everything; default 1 min
+	OTPKey       []byte        // of the one-time codes in texts
+	Log          *slog.Logger
+	Metrics      prometheus.Registerer
 
 	// QuietHours applies to companies without their own. QuietCompanies returns the
 	// companies with their own; nil: none.
@@ -75,7 +76,8 @@ func (o *Options) Defaults() {
 		{&o.Validity, 24 * time.Hour}, {&o.SweepInterval, time.Second},
 		{&o.ReceiptRetention, 7 * 24 * time.Hour}, {&o.InboundRetention, 30 * 24 * time.Hour},
 		{&o.StrandedAfter, 10 * time.Minute}, {&o.Heartbeat, time.Second}, {&o.DeadAfter, DeadAfter},
-		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, BreakerPause}, {&o.BreakerAfter, BreakerAfter},
+		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, BreakerPause},
+		{&o.BreakerAfter, BreakerAfter},
 	} {
 		*d.value = cmp.Or(*d.value, d.def)
 	}

@@ -47,12 +47,15 @@ func (t *trial) deliver(d *smpp.Delivery) {
 // receiptOf returns a delivery as a receipt of the trial's number, or nil.
 func (t *trial) receiptOf(d *smpp.Delivery) *Receipt {
 	national := strings.TrimPrefix(t.To.Digits(), "257")
-	if d.Receipt == nil || national == "" || !strings.HasSuffix(d.Source, national) && !strings.HasSuffix(d.Dest, national) {
+	if d.Receipt == nil || national == "" || !strings.HasSuffix(d.Source, national) &&
+		!strings.HasSuffix(d.Dest, national) {
 		return nil
 	}
 	status, final := t.Profile.Meaning(d.Receipt.State)
-	r := &Receipt{Command: "deliver_sm", ESMClass: fmt.Sprintf("%#02x", d.ESMClass), Form: "text", ID: d.Receipt.ID, State: d.Receipt.State,
-		Error: d.Receipt.Error, Echoes: d.Receipt.UserMessageReference != nil, Final: final && !d.Receipt.Intermediate, Means: status.String(), noClass: d.Receipt.Unmarked}
+	r := &Receipt{Command: "deliver_sm", ESMClass: fmt.Sprintf("%#02x", d.ESMClass), Form: "text", ID: d.Receipt.ID,
+		State: d.Receipt.State,
+		Error: d.Receipt.Error, Echoes: d.Receipt.UserMessageReference != nil, Final: final && !d.Receipt.Intermediate,
+		Means: status.String(), noClass: d.Receipt.Unmarked}
 	if d.DataSM {
 		r.Command = "data_sm"
 	}

@@ -64,8 +64,8 @@ type trial struct {
 	arrived  chan struct{} // a delivery came; capacity 1
 }
 
-// Run binds, sends at most a dozen messages until one is accepted, waits for its receipt and unbinds. The result is what
-// was learnt until an error.
+// Run binds, sends at most a dozen messages until one is accepted, waits for its receipt and unbinds. The result is
+// what was learnt until an error.
 func Run(ctx context.Context, o Options) (Result, error) {
 	t := &trial{Options: o, arrived: make(chan struct{}, 1)}
 	o.Link.Deliver, o.Link.Class = t.deliver, o.Profile.ClassOf
@@ -156,7 +156,8 @@ func (t *trial) submit(ctx context.Context, p *profile.Profile, changed []string
 		return smpp.Result{}, fmt.Errorf("the text takes %d segments here; a trial sends one", len(submits))
 	}
 	one := &submits[0]
-	attempt := Attempt{SourceTONNPI: [2]uint8{one.SourceTON, one.SourceNPI}, DestTONNPI: [2]uint8{one.DestTON, one.DestNPI}, Changed: changed}
+	attempt := Attempt{SourceTONNPI: [2]uint8{one.SourceTON, one.SourceNPI},
+		DestTONNPI: [2]uint8{one.DestTON, one.DestNPI}, Changed: changed}
 	answered := make(chan smpp.Result, 1)
 	if err := t.bind.Submit(ctx, one, func(r smpp.Result) { answered <- r }); err != nil {
 		return smpp.Result{}, fmt.Errorf("submitting: %w", err)

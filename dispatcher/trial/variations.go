@@ -40,7 +40,8 @@ func variations(p profile.Profile, sender string) *untried {
 	}
 	for _, pair := range pairs {
 		if pair != *p.Source.For(kind) {
-			add(&u.source, "source_ton_npi", fmt.Sprintf("{%s: [%d, %d]}", kind, pair.TON, pair.NPI), func(p *profile.Profile) { *p.Source.For(kind) = pair })
+			add(&u.source, "source_ton_npi", fmt.Sprintf("{%s: [%d, %d]}", kind, pair.TON, pair.NPI),
+				func(p *profile.Profile) { *p.Source.For(kind) = pair })
 		}
 	}
 	for _, pair := range destPairs {

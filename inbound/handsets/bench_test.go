@@ -61,7 +61,8 @@ func BenchmarkOptOut(b *testing.B) {
 	for b.Loop() {
 		entries := make([]handsets.OptOut, 500)
 		for i := range entries {
-			entries[i] = handsets.OptOut{Number: sms.Number(fmt.Sprintf("+2577%07d", (len(took)*500+i)*7919%10_000_000)), Source: handsets.ByAPI}
+			entries[i] = handsets.OptOut{Number: sms.Number(fmt.Sprintf("+2577%07d", (len(took)*500+i)*7919%10_000_000)),
+				Source: handsets.ByAPI}
 		}
 		began := time.Now()
 		if _, err := d.OptOutWithin(b.Context(), 1, entries); err != nil {

@@ -44,12 +44,13 @@ type Outcome string
 
 // Outcomes.
 const (
-	Routed     Outcome = "routed"     // it became a company's message, or a part of one
-	Unrouted   Outcome = "unrouted"   // no route or sender leads to a company
-	Waiting    Outcome = "waiting"    // a part whose message is incomplete
-	Incomplete Outcome = "incomplete" // a part whose message was not completed in time; its company, if known, has it with gaps
-	Duplicate  Outcome = "duplicate"  // the carrier had delivered it before
-	TooLong    Outcome = "too_long"   // it, or its message, exceeds the limits
+	Routed   Outcome = "routed"   // it became a company's message, or a part of one
+	Unrouted Outcome = "unrouted" // no route or sender leads to a company
+	Waiting  Outcome = "waiting"  // a part whose message is incomplete
+	// a part whose message was not completed in time; its company, if known, has it with gaps
+	Incomplete Outcome = "incomplete"
+	Duplicate  Outcome = "duplicate" // the carrier had delivered it before
+	TooLong    Outcome = "too_long"  // it, or its message, exceeds the limits
 )
 
 // Outcomes returns the final ones.
@@ -74,11 +75,14 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, inbound []Inbound) error {
 			of, n := int16(p.Total), int16(p.Number)
 			reference, total, number = &p.Reference, &of, &n
 		}
-		batch.Queue(`INSERT INTO inbound (received_at, carrier, link, source, destination, data_coding, esm_class, body, octets,
+		batch.Queue(`INSERT INTO inbound (received_at, carrier, link, source, destination, data_coding, esm_class, body,
+			octets,
 				part_reference, part_total, part_number, reference, bound_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING id`,
-			m.At, m.Carrier, m.Link, postgres.Text(m.Source), postgres.Text(m.Destination), int16(m.DataCoding), int16(m.ESMClass), body, m.Octets,
-			reference, total, number, m.Reference, zeronull.Timestamptz(m.BoundAt)).QueryRow(func(row pgx.Row) error { return row.Scan(&m.ID) })
+			m.At, m.Carrier, m.Link, postgres.Text(m.Source), postgres.Text(m.Destination), int16(m.DataCoding),
+			int16(m.ESMClass), body, m.Octets,
+			reference, total, number, m.Reference, zeronull.Timestamptz(m.BoundAt)).QueryRow(
+			func(row pgx.Row) error { return row.Scan(&m.ID) })
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("keeping %d messages from handsets: %w", len(inbound), err)
@@ -92,8 +96,10 @@ const inboundColumns = `id, received_at, carrier, link, source, destination, dat
 func scanInbound(row pgx.CollectableRow) (m Inbound, err error) {
 	var reference *int32
 	var total, number *int16
-	err = row.Scan(&m.ID, &m.At, &m.Carrier, &m.Link, &m.Source, &m.Destination, &m.DataCoding, &m.ESMClass, &m.Body, &m.Octets,
-		&reference, &total, &number, &m.Outcome, &m.Reference, (*zeronull.Timestamptz)(&m.BoundAt), (*zeronull.Timestamptz)(&m.AnsweredAt))
+	err = row.Scan(&m.ID, &m.At, &m.Carrier, &m.Link, &m.Source, &m.Destination, &m.DataCoding, &m.ESMClass, &m.Body,
+		&m.Octets,
+		&reference, &total, &number, &m.Outcome, &m.Reference, (*zeronull.Timestamptz)(&m.BoundAt),
+		(*zeronull.Timestamptz)(&m.AnsweredAt))
 	if reference != nil && total != nil && number != nil {
 		m.Part = &Part{Reference: *reference, Total: int(*total), Number: int(*number)}
 	}
@@ -101,7 +107,8 @@ func scanInbound(row pgx.CollectableRow) (m Inbound, err error) {
 }
 
 func (s *Store) inbounds(ctx context.Context, condition string, args ...any) ([]Inbound, error) {
-	return postgres.All(ctx, s.pool, "reading messages from handsets", scanInbound, `SELECT `+inboundColumns+` FROM inbound WHERE `+condition, args...)
+	return postgres.All(ctx, s.pool, "reading messages from handsets", scanInbound, `SELECT `+inboundColumns+
+		` FROM inbound WHERE `+condition, args...)
 }
 
 // Inbounds returns the latest MOs of all companies for operators, at most limit, and with before > 0 only those with
@@ -137,23 +144,27 @@ func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
 	return since, nil
 }
 
-// Parts returns the earlier parts of m's message that were received at most window before or after m, in any outcome but
-// a duplicate's; of very many the latest.
+// Parts returns the earlier parts of m's message that were received at most window before or after m, in any outcome
+// but a duplicate's; of very many the latest.
 func (s *Store) Parts(ctx context.Context, m *Inbound, window time.Duration) ([]Inbound, error) {
-	return s.inbounds(ctx, `source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
+	return s.inbounds(
+		ctx,
+		`source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
 			AND destination = $5 AND part_reference = $6 AND part_total = $7 AND outcome IN ('waiting', 'routed', 'unrouted', 'incomplete')
 		ORDER BY id DESC LIMIT $8`,
 		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts)
 }
 
-// Begun returns the company that has got other parts of m's message, received at most window before or after m, although
-// m was missing; 0: none.
+// Begun returns the company that has got other parts of m's message, received at most window before or after m,
+// although m was missing; 0: none.
 func (s *Store) Begun(ctx context.Context, m *Inbound, window time.Duration) (company int64, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT coalesce(CASE WHEN NOT bool_or(i.part_number = $8) THEN max(t.company_id) END, 0)
 		FROM inbound i JOIN inbound_messages t ON t.id = i.message_id
-		WHERE i.source = $1 AND i.received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND i.carrier = $4
+		WHERE i.source = $1 AND i.received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval
+		AND i.carrier = $4
 			AND i.destination = $5 AND i.part_reference = $6 AND i.part_total = $7 AND i.outcome = 'incomplete'`,
-		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), int16(m.Part.Number)).Scan(&company)
+		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), int16(m.Part.Number)).Scan(
+		&company)
 	if err != nil {
 		return 0, fmt.Errorf("looking for the other parts of a message from a handset: %w", err)
 	}
@@ -162,7 +173,8 @@ func (s *Store) Begun(ctx context.Context, m *Inbound, window time.Duration) (co
 
 // Overdue returns parts that have waited longer than window for the others, the oldest first, at most limit.
 func (s *Store) Overdue(ctx context.Context, window time.Duration, limit int) ([]Inbound, error) {
-	return s.inbounds(ctx, `outcome = 'waiting' AND received_at < now() - $1::interval ORDER BY received_at LIMIT $2`, window, limit)
+	return s.inbounds(ctx, `outcome = 'waiting' AND received_at < now() - $1::interval ORDER BY received_at LIMIT $2`,
+		window, limit)
 }
 
 // Mark stores the outcome of rows, and the id of their company's message (0: none).
@@ -178,7 +190,8 @@ func (s *Store) Mark(ctx context.Context, outcome Outcome, message int64, ids ..
 // handset got most of them within window.
 func (s *Store) Reply(ctx context.Context, m *Inbound, most int, window time.Duration) (bool, error) {
 	tag, err := s.pool.Exec(ctx, `UPDATE inbound SET replied = true WHERE id = $1
-		AND (SELECT count(*) FROM inbound WHERE source = $2 AND received_at > $3::timestamptz - $4::interval AND replied) < $5`,
+		AND (SELECT count(*) FROM inbound WHERE source = $2 AND received_at > $3::timestamptz - $4::interval
+		AND replied) < $5`,
 		m.ID, m.Source, m.At, window, most)
 	if err != nil {
 		return false, fmt.Errorf("noting the acknowledgement of a message from a handset: %w", err)
@@ -194,7 +207,8 @@ func (s *Store) Forget(ctx context.Context, life time.Duration) (int64, error) {
 	var forgotten int64
 	for _, table := range []string{"inbound", "inbound_messages"} {
 		tag, err := s.pool.Exec(ctx, `DELETE FROM `+table+` WHERE id IN (
-			SELECT id FROM `+table+` WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
+			SELECT id FROM `+table+` WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2
+				FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
 		if err != nil {
 			return forgotten, fmt.Errorf("forgetting messages from handsets: %w", err)
 		}

@@ -14,16 +14,20 @@ func TestInbound(t *testing.T) {
 	d := newTestStore(t)
 	text := "STOP\x00"
 	d.keep(
-		handsets.Inbound{At: time.Now().Add(-2 * time.Hour), Source: "25761000001", Destination: "8080", Octets: []byte("old")},
-		handsets.Inbound{Source: "25761000002", Destination: "8080", Body: &text, Octets: []byte(text), Part: &handsets.Part{Reference: 7, Total: 3, Number: 2}},
+		handsets.Inbound{At: time.Now().Add(-2 * time.Hour), Source: "25761000001", Destination: "8080",
+			Octets: []byte("old")},
+		handsets.Inbound{Source: "25761000002", Destination: "8080", Body: &text, Octets: []byte(text),
+			Part: &handsets.Part{Reference: 7, Total: 3, Number: 2}},
 	)
 	kept, err := d.Fresh(t.Context(), 10, []string{})
 	slices.Reverse(kept)
-	if err != nil || len(kept) != 2 || kept[0].Source != "25761000002" || *kept[0].Body != "STOP" || string(kept[0].Octets) != text || kept[1].Body != nil ||
+	if err != nil || len(kept) != 2 || kept[0].Source != "25761000002" || *kept[0].Body != "STOP" ||
+		string(kept[0].Octets) != text || kept[1].Body != nil ||
 		kept[1].Part != nil || *kept[0].Part != (handsets.Part{Reference: 7, Total: 3, Number: 2}) || kept[0].Outcome != "" {
 		t.Fatalf("%+v, %v", kept, err)
 	}
-	if shown, err := d.Inbounds(t.Context(), 0, 10); err != nil || len(shown) != 2 || shown[0].ID != kept[0].ID || shown[0].Body != nil || string(shown[0].Octets) != "\x00\x00\x00\x00\x00" {
+	if shown, err := d.Inbounds(t.Context(), 0, 10); err != nil || len(shown) != 2 || shown[0].ID != kept[0].ID ||
+		shown[0].Body != nil || string(shown[0].Octets) != "\x00\x00\x00\x00\x00" {
 		t.Errorf("shown to operators: %+v, %v", shown, err)
 	}
 	fresh, err := d.Fresh(t.Context(), 10, []string{"25761000001"})
@@ -50,8 +54,8 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestRepeats: only the same bytes from the same handset to the same address are a repetition, within the window, and only
-// if the carrier had no answer when it delivered them again, or bound again and names the same reference.
+// TestRepeats: only the same bytes from the same handset to the same address are a repetition, within the window, and
+// only if the carrier had no answer when it delivered them again, or bound again and names the same reference.
 func TestRepeats(t *testing.T) {
 	now := time.Now().Truncate(time.Second).Add(-time.Hour)
 	const never = 0
@@ -74,13 +78,19 @@ func TestRepeats(t *testing.T) {
 		{"answered at that moment", came{answered: time.Second}, came{at: time.Second}, handsets.Original},
 		{"answered after it came again", came{answered: 2 * time.Second}, came{at: time.Second}, handsets.Repeated},
 		{"over two links at once", came{answered: time.Second}, came{answered: time.Second}, handsets.Repeated},
-		{"answered, again after a reconnect", came{answered: time.Second}, came{at: time.Minute, bound: 30 * time.Second}, handsets.Original},
-		{"the same reference after a reconnect", came{answered: time.Second, reference: 7}, came{at: time.Minute, bound: 30 * time.Second, reference: 7}, handsets.Repeated},
-		{"another reference after a reconnect", came{answered: time.Second, reference: 7}, came{at: time.Minute, bound: 30 * time.Second, reference: 8}, handsets.Original},
-		{"the same reference on one session", came{answered: time.Second, reference: 7}, came{at: time.Minute, bound: -time.Hour, reference: 7}, handsets.Original},
-		{"the earlier one came later, after the answer", came{at: time.Minute, answered: time.Second}, came{answered: time.Second}, handsets.Original},
+		{"answered, again after a reconnect", came{answered: time.Second}, came{at: time.Minute, bound: 30 * time.Second},
+			handsets.Original},
+		{"the same reference after a reconnect", came{answered: time.Second, reference: 7},
+			came{at: time.Minute, bound: 30 * time.Second, reference: 7}, handsets.Repeated},
+		{"another reference after a reconnect", came{answered: time.Second, reference: 7},
+			came{at: time.Minute, bound: 30 * time.Second, reference: 8}, handsets.Original},
+		{"the same reference on one session", came{answered: time.Second, reference: 7},
+			came{at: time.Minute, bound: -time.Hour, reference: 7}, handsets.Original},
+		{"the earlier one came later, after the answer", came{at: time.Minute, answered: time.Second},
+			came{answered: time.Second}, handsets.Original},
 		{"the answer may be on its way", came{at: time.Hour}, came{at: time.Hour + time.Second}, handsets.Unknown},
-		{"it may be, but it is another text", came{at: time.Hour}, came{at: time.Hour + time.Second, text: "Oya"}, handsets.Original},
+		{"it may be, but it is another text", came{at: time.Hour}, came{at: time.Hour + time.Second, text: "Oya"},
+			handsets.Original},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +98,8 @@ func TestRepeats(t *testing.T) {
 			var all []handsets.Inbound
 			for _, one := range []came{c.first, c.second} {
 				text := cmp.Or(one.text, "1")
-				m := handsets.Inbound{At: now.Add(one.at), Link: "l1", Source: "25761000001", Destination: cmp.Or(one.to, "8080"), Body: &text, Octets: []byte(text), BoundAt: now.Add(-time.Hour)}
+				m := handsets.Inbound{At: now.Add(one.at), Link: "l1", Source: "25761000001", Destination: cmp.Or(one.to, "8080"),
+					Body: &text, Octets: []byte(text), BoundAt: now.Add(-time.Hour)}
 				if one.bound != never {
 					m.BoundAt = now.Add(one.bound)
 				}
@@ -101,7 +112,8 @@ func TestRepeats(t *testing.T) {
 					t.Fatal(err)
 				}
 				if one.answered != never {
-					if left, err := d.Answered(t.Context(), []handsets.Answer{{ID: kept[len(kept)-1].ID, At: m.At.Add(one.answered)}, {ID: 99, At: now}}); err != nil || len(left) != 0 {
+					if left, err := d.Answered(t.Context(), []handsets.Answer{{ID: kept[len(kept)-1].ID, At: m.At.Add(one.answered)},
+						{ID: 99, At: now}}); err != nil || len(left) != 0 {
 						t.Fatalf("%v are left, %v", left, err)
 					}
 				}
@@ -121,7 +133,8 @@ func TestRepeats(t *testing.T) {
 // TestAnswerOfALockedRow: an answer to a message that is being routed is left for later.
 func TestAnswerOfALockedRow(t *testing.T) {
 	d := newTestStore(t)
-	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"}, handsets.Inbound{Source: "25761000002", Destination: "8080"})
+	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"},
+		handsets.Inbound{Source: "25761000002", Destination: "8080"})
 	all, err := d.Fresh(t.Context(), 10, []string{})
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,8 @@ type Message struct {
 // Insert stores a message and returns its id, from the sequence of the messages that companies send: webhooks number
 // both kinds with one sequence.
 func (s *Store) Insert(ctx context.Context, m Message) (id int64, err error) {
-	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
+	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination,
+		body, parts)
 		VALUES (nextval('messages_id_seq'), $1, $2, $3, $4, $5, $6, $7) RETURNING id`,
 		m.CompanyID, m.At, m.Carrier, m.From, m.To, m.Body, int16(m.Parts)).Scan(&id)
 	if err != nil {
@@ -47,7 +48,8 @@ const messageColumns = `id, company_id, received_at, carrier, source, destinatio
 
 // List returns up to limit of a company's messages, the latest first, below the id before (0: from the latest), and the
 // next page's before, 0 for none. ErrNotFound if the company has no message before (any more).
-func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Message, next int64, err error) {
+func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Message,
+	next int64, err error) {
 	if !company.Valid() {
 		return nil, 0, nil
 	}
@@ -89,7 +91,8 @@ func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, befor
 
 // Message returns one of the company's messages, or ErrNotFound.
 func (s *Store) Message(ctx context.Context, company sms.CompanyID, id int64) (Message, error) {
-	found, err := s.messages(ctx, `SELECT `+messageColumns+` FROM inbound_messages WHERE id = $1 AND company_id = $2`, id, int64(company))
+	found, err := s.messages(ctx, `SELECT `+messageColumns+` FROM inbound_messages WHERE id = $1 AND company_id = $2`, id,
+		int64(company))
 	if err == nil && len(found) == 0 {
 		err = ErrNotFound
 	}

@@ -20,7 +20,8 @@ func TestMessages(t *testing.T) {
 		if i%5 == 0 {
 			from = "+25761000002"
 		}
-		id, err := d.Insert(t.Context(), handsets.Message{CompanyID: int64(1 + i%2), At: start.Add(time.Duration(i/2) * time.Hour), Carrier: "lumitel", From: from, To: "8080",
+		id, err := d.Insert(t.Context(), handsets.Message{CompanyID: int64(1 + i%2),
+			At: start.Add(time.Duration(i/2) * time.Hour), Carrier: "lumitel", From: from, To: "8080",
 			Body: &text, Parts: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -56,9 +57,11 @@ func TestMessages(t *testing.T) {
 		same("all", list(handsets.Filter{}, limit), 8, 6, 4, 2, 0)
 		same("a number", list(handsets.Filter{Senders: []string{"+25761000002"}}, limit), 0)
 		same("a time", list(handsets.Filter{From: start.Add(time.Hour), To: start.Add(3 * time.Hour)}, limit), 4, 2)
-		same("both", list(handsets.Filter{Senders: []string{"+25761000001"}, From: start.Add(time.Hour), To: start.Add(3 * time.Hour)}, limit), 4, 2)
+		same("both", list(handsets.Filter{Senders: []string{"+25761000001"}, From: start.Add(time.Hour),
+			To: start.Add(3 * time.Hour)}, limit), 4, 2)
 	}
-	if m, err := d.Message(t.Context(), 1, ids[2]); err != nil || m.ID != ids[2] || m.From != "+25761000001" || *m.Body != "m" || !m.At.Equal(start.Add(time.Hour)) {
+	if m, err := d.Message(t.Context(), 1, ids[2]); err != nil || m.ID != ids[2] || m.From != "+25761000001" ||
+		*m.Body != "m" || !m.At.Equal(start.Add(time.Hour)) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for _, id := range []int64{ids[1], 1 << 60} {
@@ -70,11 +73,13 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	text := "x"
-	foreign, err := d.Insert(t.Context(), handsets.Message{CompanyID: 3, At: start, Carrier: "lumitel", From: "0032479000001", To: "8080", Body: &text, Parts: 1})
+	foreign, err := d.Insert(t.Context(), handsets.Message{CompanyID: 3, At: start, Carrier: "lumitel",
+		From: "0032479000001", To: "8080", Body: &text, Parts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if page, _, err := d.List(t.Context(), 3, handsets.Filter{Senders: handsets.Foreign("+32 479 00 00 01")}, 0, 10); err != nil || len(page) != 1 || page[0].ID != foreign {
+	if page, _, err := d.List(t.Context(), 3, handsets.Filter{Senders: handsets.Foreign("+32 479 00 00 01")}, 0,
+		10); err != nil || len(page) != 1 || page[0].ID != foreign {
 		t.Errorf("a number of another country: %v, %v", page, err)
 	}
 	if forms := handsets.Foreign("12"); forms != nil {
@@ -90,28 +95,39 @@ func TestMessages(t *testing.T) {
 func TestIndexes(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
-		SELECT n, n % 50, now() - make_interval(secs => 100000 - n), 'l', '+25761' || n, '8080', 'x', 1 FROM generate_series(1, 100000) n`)
+		SELECT n, n % 50, now() - make_interval(secs => 100000 - n), 'l', '+25761' || n, '8080', 'x', 1
+			FROM generate_series(1, 100000) n`)
 	d.exec(`INSERT INTO inbound (received_at, carrier, link, source, destination, data_coding, esm_class, octets, outcome)
-		SELECT now() - make_interval(secs => 100000 - n), 'l', 'l1', '25761' || n % 5000, '8080', 0, 0, 'x', CASE WHEN n < 99000 THEN 'routed' END FROM generate_series(1, 100000) n`)
-	d.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) SELECT n % 50, '+25761' || n, 'ACME', 'api' FROM generate_series(1, 100000) n`)
+		SELECT now() - make_interval(secs => 100000 - n), 'l', 'l1', '25761' || n % 5000, '8080', 0, 0, 'x', CASE
+			WHEN n < 99000 THEN 'routed' END FROM generate_series(1, 100000) n`)
+	d.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) SELECT n % 50, '+25761' || n, 'ACME', 'api'
+		FROM generate_series(1, 100000) n`)
 	d.exec(`ANALYZE inbound_messages, inbound, opt_outs`)
 	for _, c := range []struct{ index, statement string }{
-		{"inbound_messages_company", `SELECT id FROM inbound_messages WHERE company_id = 7 ORDER BY received_at DESC, id DESC LIMIT 26`},
-		{"inbound_messages_company", `SELECT id FROM inbound_messages WHERE company_id = 7 AND received_at >= now() - interval '1 day' AND received_at < now() ORDER BY received_at DESC, id DESC LIMIT 26`},
-		{"inbound_messages_source", `SELECT id FROM inbound_messages WHERE company_id = 7 AND (received_at, id) < (now(), 9000) AND source = '+257617007' ORDER BY received_at DESC, id DESC LIMIT 26`},
+		{"inbound_messages_company", `SELECT id FROM inbound_messages WHERE company_id = 7 ORDER BY received_at DESC, id DESC
+			LIMIT 26`},
+		{"inbound_messages_company", `SELECT id FROM inbound_messages WHERE company_id = 7
+			AND received_at >= now() - interval '1 day' AND received_at < now() ORDER BY received_at DESC, id DESC LIMIT 26`},
+		{"inbound_messages_source", `SELECT id FROM inbound_messages WHERE company_id = 7
+			AND (received_at, id) < (now(), 9000) AND source = '+257617007' ORDER BY received_at DESC, id DESC LIMIT 26`},
 		{"inbound_messages_pkey", `SELECT id FROM inbound_messages WHERE id = 7 AND company_id = 7`},
 		{"inbound_new", `SELECT id FROM inbound WHERE outcome IS NULL ORDER BY id LIMIT 100`},
-		{"inbound_source", `SELECT FROM inbound WHERE source = '257614000' AND received_at BETWEEN now() - interval '2 minutes' AND now()`},
-		{"opt_outs_company_id_phone_number_sender_key", `SELECT FROM opt_outs WHERE company_id = 7 AND phone_number = '+2576177' AND sender IN ('', 'ACME') LIMIT 1`},
-		{"opt_outs_pkey", `SELECT id FROM opt_outs WHERE company_id = 7 AND id < 90000 AND id >= 0 ORDER BY id DESC LIMIT 26`},
+		{"inbound_source", `SELECT FROM inbound WHERE source = '257614000'
+			AND received_at BETWEEN now() - interval '2 minutes' AND now()`},
+		{"opt_outs_company_id_phone_number_sender_key", `SELECT FROM opt_outs WHERE company_id = 7
+			AND phone_number = '+2576177' AND sender IN ('', 'ACME') LIMIT 1`},
+		{"opt_outs_pkey",
+			`SELECT id FROM opt_outs WHERE company_id = 7 AND id < 90000 AND id >= 0 ORDER BY id DESC LIMIT 26`},
 	} {
-		if plan := d.plan(c.statement); !strings.Contains(plan, c.index) || strings.Contains(plan, "Sort") || strings.Contains(plan, "Seq Scan") {
+		if plan := d.plan(c.statement); !strings.Contains(plan, c.index) || strings.Contains(plan, "Sort") ||
+			strings.Contains(plan, "Seq Scan") {
 			t.Errorf("not by %s:\n%s\n%s", c.index, c.statement, plan)
 		}
 	}
 	_, forms := handsets.Named("+25761000007")
 	for _, table := range []string{"inbound", "inbound_messages"} {
-		if plan := d.plan(`SELECT id FROM `+table+` WHERE `+handsets.OfNumber+` ORDER BY id`, forms); strings.Contains(plan, "Seq Scan") {
+		if plan := d.plan(`SELECT id FROM `+table+` WHERE `+handsets.OfNumber+` ORDER BY id`, forms); strings.Contains(
+			plan, "Seq Scan") {
 			t.Errorf("a look-up by number reads the whole table %s:\n%s", table, plan)
 		}
 	}

@@ -24,7 +24,8 @@ func Named(text string) (number sms.Number, forms []string) {
 		digits := number.Digits()
 		return number, []string{"+" + digits, digits, "00" + digits, strings.TrimPrefix(digits, "257"), text}
 	}
-	if digits := Address(text); digits != "" && len(digits) != 8 && strings.Trim(digits, "0123456789") == "" { // +79000000 is not 79000000
+	if digits := Address(text); digits != "" && len(digits) != 8 && strings.Trim(digits, "0123456789") == "" {
+		// +79000000 is not 79000000
 		return "", []string{"+" + digits, digits, "00" + digits, text}
 	}
 	return "", []string{text}
@@ -50,7 +51,8 @@ type Ref struct{ CompanyID, ID int64 }
 // messages made of them; it returns how many MOs it deleted. It leaves, and counts as pending, MOs that are not routed
 // yet and parts that wait for others (they may be a STOP), and the messages that events returns as undelivered; events
 // is called once, with all the companies' messages. Opt-outs stay: the number's owner wanted them.
-func (s *Store) EraseInbound(ctx context.Context, forms []string, events func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
+func (s *Store) EraseInbound(ctx context.Context, forms []string, events func([]Ref) (pending []int64, err error)) (
+	deleted, pending int64, err error) {
 	messages, err := postgres.All(ctx, s.pool, "looking for the messages from a handset", pgx.RowToStructByPos[Ref],
 		`SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, forms)
 	if err != nil {
@@ -68,10 +70,13 @@ func (s *Store) EraseInbound(ctx context.Context, forms []string, events func([]
 	}
 	// An MO that became a company's message meanwhile waits for the next call.
 	err = s.pool.QueryRow(ctx, `WITH erased AS (DELETE FROM inbound_messages WHERE id = ANY($2)),
-			gone AS (DELETE FROM inbound i WHERE `+ofNumber+` AND outcome <> 'waiting' AND (message_id IS NULL OR message_id = ANY($2)
+			gone AS (DELETE FROM inbound i WHERE `+ofNumber+
+		` AND outcome <> 'waiting' AND (message_id IS NULL OR message_id = ANY($2)
 				OR NOT EXISTS (SELECT FROM inbound_messages m WHERE m.id = i.message_id)) RETURNING id)
-		SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM inbound WHERE `+ofNumber+` AND id NOT IN (SELECT id FROM gone)
-			AND (message_id IS NULL OR message_id <> ALL($3)))`, forms, gone, append([]int64{}, left...)).Scan(&deleted, &pending)
+		SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM inbound WHERE `+ofNumber+
+		` AND id NOT IN (SELECT id FROM gone)
+			AND (message_id IS NULL OR message_id <> ALL($3)))`, forms, gone, append([]int64{}, left...)).Scan(
+		&deleted, &pending)
 	if err != nil {
 		return 0, 0, fmt.Errorf("deleting the messages from a handset: %w", err)
 	}
@@ -93,9 +98,10 @@ func (s *Store) OptOutsOf(ctx context.Context, number sms.Number) (map[sms.Compa
 	found := map[sms.CompanyID][]OptOut{}
 	var company sms.CompanyID
 	var e OptOut
-	err := postgres.Each(ctx, s.pool, "looking for the opt-outs of a number", []any{&company, &e.ID, &e.Number, &e.Sender, &e.Source, &e.CreatedAt}, func() error {
-		found[company] = append(found[company], e)
-		return nil
-	}, optOutsOfNumber, string(number))
+	err := postgres.Each(ctx, s.pool, "looking for the opt-outs of a number",
+		[]any{&company, &e.ID, &e.Number, &e.Sender, &e.Source, &e.CreatedAt}, func() error {
+			found[company] = append(found[company], e)
+			return nil
+		}, optOutsOfNumber, string(number))
 	return found, err
 }

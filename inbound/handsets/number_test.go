@@ -14,17 +14,23 @@ import (
 // TestNumber: a number's data is found in every form and deleted; other numbers' data, and its opt-outs, stay.
 func TestNumber(t *testing.T) {
 	d := newTestStore(t)
-	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"}, handsets.Inbound{Source: "61000001", Destination: "8080"},
-		handsets.Inbound{Source: "25761000002", Destination: "+25761000001"}, handsets.Inbound{Source: "25761000002", Destination: "8080"},
-		handsets.Inbound{Source: "0025761000001", Destination: "8080"}, handsets.Inbound{Source: "32461000001", Destination: "2250161000001"})
+	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"},
+		handsets.Inbound{Source: "61000001", Destination: "8080"},
+		handsets.Inbound{Source: "25761000002", Destination: "+25761000001"},
+		handsets.Inbound{Source: "25761000002", Destination: "8080"},
+		handsets.Inbound{Source: "0025761000001", Destination: "8080"},
+		handsets.Inbound{Source: "32461000001", Destination: "2250161000001"})
 	_, forms := handsets.Named("+25761000001")
 	text := "Yego"
-	id, err := d.Insert(t.Context(), handsets.Message{CompanyID: 7, At: time.Now(), From: "+25761000001", To: "8080", Body: &text, Parts: 1})
+	id, err := d.Insert(t.Context(), handsets.Message{CompanyID: 7, At: time.Now(), From: "+25761000001", To: "8080",
+		Body: &text, Parts: 1})
 	if err == nil {
-		_, err = d.Insert(t.Context(), handsets.Message{CompanyID: 7, At: time.Now(), From: "+25761000002", To: "8080", Body: &text, Parts: 1})
+		_, err = d.Insert(t.Context(), handsets.Message{CompanyID: 7, At: time.Now(), From: "+25761000002", To: "8080",
+			Body: &text, Parts: 1})
 	}
 	if err == nil {
-		_, err = d.OptOut(t.Context(), 7, []handsets.OptOut{{Number: "+25761000001", Source: handsets.ByHandset}, {Number: "+25761000002", Source: handsets.ByHandset}})
+		_, err = d.OptOut(t.Context(), 7, []handsets.OptOut{{Number: "+25761000001", Source: handsets.ByHandset},
+			{Number: "+25761000002", Source: handsets.ByHandset}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +38,8 @@ func TestNumber(t *testing.T) {
 	if found, err := d.InboundOf(t.Context(), forms); err != nil || len(found) != 4 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	d.exec(`UPDATE inbound SET outcome = CASE source WHEN '61000001' THEN 'waiting' ELSE 'unrouted' END WHERE source <> '0025761000001'`)
+	d.exec(`UPDATE inbound SET outcome = CASE source WHEN '61000001' THEN 'waiting' ELSE 'unrouted' END
+		WHERE source <> '0025761000001'`)
 	d.exec(`UPDATE inbound SET outcome = 'routed', message_id = $1 WHERE source = '25761000001'`, id)
 	erase := func(wantDeleted, wantPending int64, undelivered ...int64) {
 		t.Helper()

@@ -68,7 +68,8 @@ func (s *Store) OptOut(ctx context.Context, company sms.CompanyID, entries []Opt
 func (s *Store) OptOutWithin(ctx context.Context, company sms.CompanyID, entries []OptOut) (added int64, err error) {
 	if !s.rooms.take(company, len(entries)) {
 		var size int
-		err = s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM opt_outs WHERE company_id = $1 LIMIT $2) l`, int64(company), s.rooms.most).Scan(&size)
+		err = s.pool.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM opt_outs WHERE company_id = $1 LIMIT $2) l`,
+			int64(company), s.rooms.most).Scan(&size)
 		if err != nil {
 			return 0, fmt.Errorf("counting the opt-outs of company %d: %w", company, err)
 		}
@@ -116,8 +117,10 @@ func (r *rooms) counted(company sms.CompanyID, room int) {
 
 // OptIn removes a number from a company's list and returns the number of removed entries: of one sender; with nil all;
 // with "" the entry for all senders.
-func (s *Store) OptIn(ctx context.Context, company sms.CompanyID, number sms.Number, sender *string) (removed int64, err error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND ($3::text IS NULL OR lower(sender) = lower($3))`,
+func (s *Store) OptIn(ctx context.Context, company sms.CompanyID, number sms.Number, sender *string) (
+	removed int64, err error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND ($3::text IS NULL
+		OR lower(sender) = lower($3))`,
 		int64(company), string(number), sender)
 	if err != nil {
 		return 0, fmt.Errorf("taking a number off the opt-out list of company %d: %w", company, err)
@@ -137,7 +140,8 @@ const scanned = 5_000
 // OptOuts returns up to limit entries of a company's list, the latest first, with ids below before (0: from the
 // latest), and the next page's before, 0 for none. A page for a sender may have fewer, even none, and still have a next
 // one.
-func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilter, before int64, limit int) (page []OptOut, next int64, err error) {
+func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilter, before int64, limit int) (
+	page []OptOut, next int64, err error) {
 	if !company.Valid() {
 		return nil, 0, nil
 	}
@@ -147,18 +151,21 @@ func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilt
 	const columns = `id, phone_number, sender, source, created_at`
 	if f.Number != "" { // at most as many as the company has senders, by the unique index
 		page, err = s.optOuts(ctx, `SELECT `+columns+` FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND id < $3
-			AND ($4::text IS NULL OR lower(sender) = lower($4)) ORDER BY id DESC LIMIT $5`, int64(company), string(f.Number), before, f.Sender, limit+1)
+			AND ($4::text IS NULL OR lower(sender) = lower($4)) ORDER BY id DESC LIMIT $5`, int64(company), string(f.Number),
+			before, f.Sender, limit+1)
 	} else {
 		var last int64
 		if f.Sender != nil {
-			err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM opt_outs WHERE company_id = $1 AND id < $2 ORDER BY id DESC OFFSET $3 LIMIT 1), 0)`,
+			err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM opt_outs WHERE company_id = $1 AND id < $2
+				ORDER BY id DESC OFFSET $3 LIMIT 1), 0)`,
 				int64(company), before, scanned-1).Scan(&last)
 			if err != nil {
 				return nil, 0, fmt.Errorf("listing opt-outs: %w", err)
 			}
 		}
 		page, err = s.optOuts(ctx, `SELECT `+columns+` FROM opt_outs WHERE company_id = $1 AND id < $2 AND id >= $3
-			AND ($4::text IS NULL OR lower(sender) = lower($4)) ORDER BY id DESC LIMIT $5`, int64(company), before, last, f.Sender, limit+1)
+			AND ($4::text IS NULL OR lower(sender) = lower($4)) ORDER BY id DESC LIMIT $5`, int64(company), before, last,
+			f.Sender, limit+1)
 		next = last
 	}
 	if err != nil {
@@ -185,7 +192,8 @@ type Pair struct {
 // entries is the FROM and WHERE of the entries that bar the number in a column from messages of the sender in another,
 // of the company in a third. Names of senders are case-insensitive.
 func entries(company, number, sender string) string {
-	return `FROM opt_outs e WHERE e.company_id = ` + company + ` AND e.phone_number = ` + number + ` AND lower(e.sender) IN ('', lower(` + sender + `))`
+	return `FROM opt_outs e WHERE e.company_id = ` + company + ` AND e.phone_number = ` + number +
+		` AND lower(e.sender) IN ('', lower(` + sender + `))`
 }
 
 // OptedOut is an SQL condition for statements that choose messages to send: the number in a column has opted out of the
@@ -203,7 +211,8 @@ func Barred(ctx context.Context, db postgres.Querier, pairs []Pair) (map[int]boo
 	}
 	barred := map[int]bool{}
 	var n int64
-	err := postgres.Each(ctx, db, "looking for opt-outs", []any{&n}, func() error { barred[int(n-1)] = true; return nil }, `
+	err := postgres.Each(ctx, db, "looking for opt-outs", []any{&n}, func() error { barred[int(n-1)] = true; return nil },
+		`
 		SELECT u.n FROM unnest($1::bigint[], $2::text[], $3::text[]) WITH ORDINALITY AS u(company, number, sender, n)
 		CROSS JOIN LATERAL (SELECT `+entries("u.company", "u.number", "u.sender")+` LIMIT 1) e`,
 		companies, numbers, senders)

@@ -23,7 +23,8 @@ func TestOptOuts(t *testing.T) {
 	d.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', '')`)
 	d.exec(`INSERT INTO companies (owner_id, name) VALUES (1, 'a')`)
 	const one, two = sms.Number("+25761000001"), sms.Number("+25761000002")
-	entries := []handsets.OptOut{{Number: one, Sender: "ACME", Source: handsets.ByHandset}, {Number: two, Source: handsets.ByAPI}, {Number: one, Sender: "ACME", Source: handsets.ByAPI}}
+	entries := []handsets.OptOut{{Number: one, Sender: "ACME", Source: handsets.ByHandset},
+		{Number: two, Source: handsets.ByAPI}, {Number: one, Sender: "ACME", Source: handsets.ByAPI}}
 	var all sync.WaitGroup
 	added := make(chan int64, 8)
 	for range 8 {
@@ -52,7 +53,8 @@ func TestOptOuts(t *testing.T) {
 		})
 		return got
 	}
-	got := barred(handsets.Pair{1, one, "ACME"}, handsets.Pair{1, one, "Acme"}, handsets.Pair{2, one, "ACME"}, handsets.Pair{1, two, "ACME"}, handsets.Pair{1, two, "Other"},
+	got := barred(handsets.Pair{1, one, "ACME"}, handsets.Pair{1, one, "Acme"}, handsets.Pair{2, one, "ACME"},
+		handsets.Pair{1, two, "ACME"}, handsets.Pair{1, two, "Other"},
 		handsets.Pair{1, "+25761000003", "ACME"}, handsets.Pair{1, one, "ACME"})
 	if fmt.Sprint(got) != "map[0:true 1:true 3:true 4:true 6:true]" {
 		t.Errorf("barred: %v", got)
@@ -67,8 +69,10 @@ func TestOptOuts(t *testing.T) {
 		t.Errorf("%+v, %d, %v", rest, next, err)
 	}
 	small := "acme" // names are case-insensitive
-	for _, f := range []handsets.OptOutFilter{{Sender: &sender}, {Number: one}, {Number: one, Sender: &sender}, {Sender: &small}, {Number: one, Sender: &small}} {
-		if page, _, err := d.OptOuts(t.Context(), 1, f, 0, 10); err != nil || len(page) != 1 || page[0].Number != one || page[0].Sender != "ACME" {
+	for _, f := range []handsets.OptOutFilter{{Sender: &sender}, {Number: one}, {Number: one, Sender: &sender},
+		{Sender: &small}, {Number: one, Sender: &small}} {
+		if page, _, err := d.OptOuts(t.Context(), 1, f, 0, 10); err != nil || len(page) != 1 || page[0].Number != one ||
+			page[0].Sender != "ACME" {
 			t.Errorf("%+v: %+v, %v", f, page, err)
 		}
 	}

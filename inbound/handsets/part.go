@@ -29,8 +29,8 @@ type Assembly struct {
 	Given []Inbound // parts, in order, of an older message with the same reference, which will not be completed
 }
 
-// Assemble joins a part with earlier ones (Store.Parts), if it does not repeat one of them. A part with an earlier one's
-// number and other bytes begins another message: handsets reuse references.
+// Assemble joins a part with earlier ones (Store.Parts), if it does not repeat one of them. A part with an earlier
+// one's number and other bytes begins another message: handsets reuse references.
 func Assemble(m Inbound, earlier []Inbound) (a Assembly, repeats Repetition) {
 	if repeats = m.repeatsPart(earlier); repeats != Original {
 		return a, repeats
@@ -72,8 +72,8 @@ const esmUDHI = 0x40
 // Gap stands in a text for one or several successive parts that did not arrive.
 const Gap = "[…]"
 
-// Text returns the text of a message's parts, in order, with a Gap where some are missing; nil when none of them is text
-// in a supported coding. Among others such a part is U+FFFD.
+// Text returns the text of a message's parts, in order, with a Gap where some are missing; nil when none of them is
+// text in a supported coding. Among others such a part is U+FFFD.
 func Text(parts []Inbound) *string {
 	if !Partial(parts) {
 		return joined(parts)
@@ -138,7 +138,8 @@ func joined(parts []Inbound) *string {
 	return &text
 }
 
-// cutUTF8 returns the text of parts in UTF-8 of which one ends within a character: alone, neither it nor the next is UTF-8.
+// cutUTF8 returns the text of parts in UTF-8 of which one ends within a character: alone, neither it nor the next is
+// UTF-8.
 func cutUTF8(parts []Inbound) (text string, ok bool) {
 	var whole []byte
 	cut := false

@@ -13,7 +13,8 @@ import (
 )
 
 func part(id int64, number, total int, text string) handsets.Inbound {
-	return handsets.Inbound{ID: id, Body: &text, Octets: []byte(text), Outcome: handsets.Waiting, Part: &handsets.Part{Reference: 7, Total: total, Number: number}}
+	return handsets.Inbound{ID: id, Body: &text, Octets: []byte(text), Outcome: handsets.Waiting,
+		Part: &handsets.Part{Reference: 7, Total: total, Number: number}}
 }
 
 // TestAssemble: each combination of a part and earlier ones has its result.
@@ -35,15 +36,22 @@ func TestAssemble(t *testing.T) {
 		whole    []int64
 		given    []int64
 	}{
-		"the first":                     {m: part(1, 1, 3, "a")},
-		"the second":                    {m: part(2, 3, 3, "c"), earlier: []handsets.Inbound{part(1, 1, 3, "a")}},
-		"the last, out of order":        {m: part(3, 2, 3, "b"), earlier: []handsets.Inbound{part(1, 3, 3, "c"), part(2, 1, 3, "a")}, whole: []int64{2, 3, 1}},
-		"once more while others wait":   {m: part(2, 1, 3, "a"), earlier: []handsets.Inbound{part(1, 1, 3, "a")}, repeated: true},
-		"once more when all is over":    {m: part(3, 1, 2, "a"), earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}, repeated: true},
-		"again after the answer":        {m: came(part(3, 1, 2, "a"), -time.Hour), earlier: []handsets.Inbound{answered(part(1, 1, 2, "a")), answered(part(2, 2, 2, "b"))}},
-		"again after a reconnect":       {m: came(part(3, 1, 2, "a"), -time.Second), earlier: []handsets.Inbound{answered(part(1, 1, 2, "a")), answered(part(2, 2, 2, "b"))}, repeated: true},
-		"another message under the ref": {m: part(2, 1, 2, "x"), earlier: []handsets.Inbound{part(1, 1, 2, "a")}, given: []int64{1}},
-		"another after one was over":    {m: part(3, 1, 2, "x"), earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}},
+		"the first":  {m: part(1, 1, 3, "a")},
+		"the second": {m: part(2, 3, 3, "c"), earlier: []handsets.Inbound{part(1, 1, 3, "a")}},
+		"the last, out of order": {m: part(3, 2, 3, "b"),
+			earlier: []handsets.Inbound{part(1, 3, 3, "c"), part(2, 1, 3, "a")}, whole: []int64{2, 3, 1}},
+		"once more while others wait": {m: part(2, 1, 3, "a"), earlier: []handsets.Inbound{part(1, 1, 3, "a")},
+			repeated: true},
+		"once more when all is over": {m: part(3, 1, 2, "a"),
+			earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}, repeated: true},
+		"again after the answer": {m: came(part(3, 1, 2, "a"), -time.Hour),
+			earlier: []handsets.Inbound{answered(part(1, 1, 2, "a")), answered(part(2, 2, 2, "b"))}},
+		"again after a reconnect": {m: came(part(3, 1, 2, "a"), -time.Second),
+			earlier: []handsets.Inbound{answered(part(1, 1, 2, "a")), answered(part(2, 2, 2, "b"))}, repeated: true},
+		"another message under the ref": {m: part(2, 1, 2, "x"), earlier: []handsets.Inbound{part(1, 1, 2, "a")},
+			given: []int64{1}},
+		"another after one was over": {m: part(3, 1, 2, "x"),
+			earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, repeats := handsets.Assemble(c.m, c.earlier)
@@ -53,7 +61,8 @@ func TestAssemble(t *testing.T) {
 				}
 				return ids
 			}
-			if whole, given := idsOf(a.Whole), idsOf(a.Given); (repeats == handsets.Repeated) != c.repeated || !slices.Equal(whole, c.whole) || !slices.Equal(given, c.given) {
+			if whole, given := idsOf(a.Whole), idsOf(a.Given); (repeats == handsets.Repeated) != c.repeated ||
+				!slices.Equal(whole, c.whole) || !slices.Equal(given, c.given) {
 				t.Errorf("%+v, whole %v, given up %v", a, whole, given)
 			}
 		})

@@ -27,7 +27,8 @@ func (s *Store) Answered(ctx context.Context, answers []Answer) (left []Answer, 
 		WITH u AS (SELECT unnest($1::bigint[]) AS id, unnest($2::timestamptz[]) AS at),
 			free AS (SELECT id FROM inbound WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED),
 			written AS (UPDATE inbound i SET answered_at = u.at FROM u JOIN free USING (id) WHERE i.id = u.id RETURNING i.id)
-		SELECT id FROM written UNION ALL SELECT id FROM u WHERE NOT EXISTS (SELECT FROM inbound i WHERE i.id = u.id)`, ids, at)
+		SELECT id FROM written UNION ALL SELECT id FROM u WHERE NOT EXISTS (SELECT FROM inbound i WHERE i.id = u.id)`, ids,
+		at)
 	if err != nil {
 		return answers, err
 	}
@@ -48,8 +49,8 @@ const (
 const answerWithin = 5 * time.Second
 
 // repeats compares two MOs with the same bytes. A carrier delivers an MO again if it has not got our answer; what it
-// delivers after our answer is new: people answer "1" twice. But the answer may have been lost with its session: after a
-// reconnect a message with the same reference is the same message.
+// delivers after our answer is new: people answer "1" twice. But the answer may have been lost with its session: after
+// a reconnect a message with the same reference is the same message.
 func (m *Inbound) repeats(other *Inbound, now time.Time) Repetition {
 	switch {
 	case m.sameReference(other) && m.BoundAt.After(other.At):
@@ -77,10 +78,14 @@ func (m *Inbound) sameReference(other *Inbound) bool {
 // alikeMost is how many earlier MOs with the same bytes are compared.
 const alikeMost = 50
 
-// Repeats reports whether m repeats a whole MO that is routed already: same carrier, same addresses, same bytes, received
-// at most window apart, over any link. The caller holds the switchboard's lock, so no other MO is routed meanwhile.
+// Repeats reports whether m repeats a whole MO that is routed already: same carrier, same addresses, same bytes,
+// received at most window apart, over any link. The caller holds the switchboard's lock, so no other MO is routed
+// meanwhile.
 func (s *Store) Repeats(ctx context.Context, m *Inbound, window time.Duration) (Repetition, error) {
-	alike, err := s.inbounds(ctx, `source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
+	alike,
+		err := s.inbounds(
+		ctx,
+		`source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
 			AND destination = $5 AND part_reference IS NULL AND data_coding = $6 AND esm_class = $7 AND octets = $8 AND outcome <> 'duplicate' -- NULL: not routed yet
 		ORDER BY id DESC LIMIT $9`,
 		m.Source, m.At, window, m.Carrier, m.Destination, int16(m.DataCoding), int16(m.ESMClass), m.Octets, alikeMost)

@@ -13,12 +13,13 @@ import (
 
 // Route gives an address's messages to a company. Commands and the audit log have it in this form.
 type Route struct {
-	ID        int64     `json:"route_id"`
-	Address   string    `json:"address"` // as RouteAddress returns it
-	Keyword   string    `json:"keyword"` // the message's first word, as Keyword returns it; "": any text
-	Carrier   string    `json:"carrier"` // "": any
-	CompanyID int64     `json:"company_id"`
-	Sender    string    `json:"sender"` // to which STOP under this route applies; "": all senders of the company, or the one with Address as its name
+	ID        int64  `json:"route_id"`
+	Address   string `json:"address"` // as RouteAddress returns it
+	Keyword   string `json:"keyword"` // the message's first word, as Keyword returns it; "": any text
+	Carrier   string `json:"carrier"` // "": any
+	CompanyID int64  `json:"company_id"`
+	// to which STOP under this route applies; "": all senders of the company, or the one with Address as its name
+	Sender    string    `json:"sender"`
 	CreatedAt time.Time `json:"-"`
 	Account   int64     `json:"smpp,omitempty"` // the API key of kind SMPP whose binds get its messages too; 0: none
 }
@@ -37,8 +38,10 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 			return Route{}, fmt.Errorf("adding a route from %s: the keyword %w", r.Address, err)
 		}
 	}
-	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_key) VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0))
-		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender, r.Account).Scan(&r.ID, &r.CreatedAt)
+	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_key)
+		VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0))
+		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender,
+		r.Account).Scan(&r.ID, &r.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrTaken
 	}

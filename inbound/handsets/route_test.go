@@ -12,7 +12,8 @@ func TestRoutes(t *testing.T) {
 	d := newTestStore(t)
 	add := func(address, keyword, carrier string, company int64) handsets.Route {
 		t.Helper()
-		r, err := d.AddRoute(t.Context(), handsets.Route{Address: address, Keyword: keyword, Carrier: carrier, CompanyID: company})
+		r, err := d.AddRoute(t.Context(), handsets.Route{Address: address, Keyword: keyword, Carrier: carrier,
+			CompanyID: company})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +25,8 @@ func TestRoutes(t *testing.T) {
 	last := add("8080", "pay", "econet", 4)
 	add("+257 79000000", "", "", 5)
 	add("79000000", "x", "", 5)
-	if _, err := d.AddRoute(t.Context(), handsets.Route{Address: "+8080", Keyword: "PAYE!", CompanyID: 9}); !errors.Is(err, handsets.ErrTaken) {
+	if _, err := d.AddRoute(t.Context(), handsets.Route{Address: "+8080", Keyword: "PAYE!", CompanyID: 9}); !errors.Is(
+		err, handsets.ErrTaken) {
 		t.Errorf("the same route twice: %v", err)
 	}
 	for _, c := range []struct {
@@ -32,7 +34,8 @@ func TestRoutes(t *testing.T) {
 		want              int64
 	}{
 		{"8080", "lumitel", "HELLO", 1}, {"8080", "lumitel", "", 1}, {"+8080", "lumitel", "PAYE", 2},
-		{"8080", "econet", "PAYE", 3}, {"8080", "econet", "PAY", 4}, {"9090", "lumitel", "", 0}, {"25779000000", "lumitel", "X", 5},
+		{"8080", "econet", "PAYE", 3}, {"8080", "econet", "PAY", 4}, {"9090", "lumitel", "", 0},
+		{"25779000000", "lumitel", "X", 5},
 	} {
 		routes, err := d.RoutesFrom(t.Context(), c.to)
 		if err != nil {

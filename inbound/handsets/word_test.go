@@ -63,9 +63,11 @@ func TestWords(t *testing.T) {
 // TestAddresses: each form of an address gives the same one.
 func TestAddresses(t *testing.T) {
 	for text, want := range map[string]string{
-		"8080": "8080", "+8080": "8080", "25779000000": "25779000000", "+25779000000": "25779000000", "0025779000000": "25779000000",
-		"79000000": "25779000000", " Acme ": "ACME", "acme\x00": "ACME", "": "",
-		"+257 79 00-00.00": "25779000000", "(80) 80": "8080", "00 250 788 123 456": "250788123456", "0080": "0080", "0079000000": "0079000000", "00025779000000": "25779000000", "My 1-2": "MY 1-2",
+		"8080": "8080", "+8080": "8080", "25779000000": "25779000000", "+25779000000": "25779000000",
+		"0025779000000": "25779000000",
+		"79000000":      "25779000000", " Acme ": "ACME", "acme\x00": "ACME", "": "",
+		"+257 79 00-00.00": "25779000000", "(80) 80": "8080", "00 250 788 123 456": "250788123456", "0080": "0080",
+		"0079000000": "0079000000", "00025779000000": "25779000000", "My 1-2": "MY 1-2",
 	} {
 		if got := handsets.Address(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
@@ -76,7 +78,8 @@ func TestAddresses(t *testing.T) {
 // TestRoutesMatch: each accepted address and keyword matches a message written so; one that cannot match is refused.
 func TestRoutesMatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\+?[0-9 ().-]{1,24}`), rapid.StringMatching(`[ -~]{1,14}`)).Draw(t, "text")
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\+?[0-9 ().-]{1,24}`),
+			rapid.StringMatching(`[ -~]{1,14}`)).Draw(t, "text")
 		if keyword, err := handsets.Keyword(text); err == nil {
 			if words := handsets.FirstWords(text + " 500"); words.First != keyword || keyword == "" {
 				t.Fatalf("the keyword %q is %q, a message begins with %+v", text, keyword, words)
@@ -85,8 +88,10 @@ func TestRoutesMatch(t *testing.T) {
 				t.Fatalf("the keyword %q is %q, and then %q, %v", text, keyword, again, err)
 			}
 		}
-		if address, err := handsets.RouteAddress(text); err == nil && len(address) != 8 { // +79000000 is not a number, 79000000 is one
-			if again, err := handsets.RouteAddress(address); err != nil || again != address || handsets.Address(address) != address {
+		if address, err := handsets.RouteAddress(text); err == nil && len(address) != 8 {
+			// +79000000 is not a number, 79000000 is one
+			if again, err := handsets.RouteAddress(address); err != nil || again != address ||
+				handsets.Address(address) != address {
 				t.Fatalf("the address %q is %q, and then %q, %v", text, address, again, err)
 			}
 		}

@@ -99,7 +99,8 @@ func Record(ctx context.Context, tx pgx.Tx, e Entry) error {
 		id := int64(e.Company)
 		company = &id
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO audit_log (actor, act, subject, company_id, before, after) VALUES ($1, $2, $3, $4, $5, $6)`,
+	_, err = tx.Exec(ctx, `INSERT INTO audit_log (actor, act, subject, company_id, before, after)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
 		clean(e.Actor), clean(e.Act), clean(e.Subject), company, before, after)
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", e.Act, err)

@@ -1,5 +1,5 @@
-// Package inprocess calls an HTTP handler without a network: for pages and interfaces that are another form of a request
-// to the public API.
+// Package inprocess calls an HTTP handler without a network: for pages and interfaces that are another form of a
+// request to the public API.
 package inprocess
 
 import (
@@ -19,9 +19,10 @@ type Response struct {
 	header http.Header
 }
 
-// Post sends a JSON text to a path of a handler on behalf of the client of another request. The handler sees the address
-// of that client.
-func Post(ctx context.Context, handler http.Handler, of *http.Request, path, bearer, body string, headers http.Header) (*Response, error) {
+// Post sends a JSON text to a path of a handler on behalf of the client of another request. The handler sees the
+// address of that client.
+func Post(ctx context.Context, handler http.Handler, of *http.Request, path, bearer, body string, headers http.Header) (
+	*Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("a request to %s: %w", path, err)

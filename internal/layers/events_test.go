@@ -29,11 +29,13 @@ type logEvent struct {
 var (
 	eventKey = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	// sought matches the log keys that a runbook or an alert searches for.
-	sought = regexp.MustCompile("(?:\\blog -\\d+[a-z]+ '?|log for |log: |log line `?)([a-z]+_[a-z_]*(?:\\|[a-z]+_[a-z_]*)*)")
+	sought = regexp.MustCompile("(?:\\blog -\\d+[a-z]+ '?|log for |log: |log line " +
+		"`?)([a-z]+_[a-z_]*(?:\\|[a-z]+_[a-z_]*)*)")
 )
 
 // TestEvents: every log line at level info or above has an event key, each key has one text, docs/events.md lists
-// exactly these events by the pages that search for them, pages search for no others, and each event at level error has a page.
+// exactly these events by the pages that search for them, pages search for no others, and each event at level error has
+// a page.
 func TestEvents(t *testing.T) {
 	all := events(t)
 	pages := map[string][]string{} // the events that a page searches for
@@ -54,7 +56,8 @@ func TestEvents(t *testing.T) {
 			words = append(words, strings.Split(found[1], "|")...)
 		}
 		for _, word := range words {
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(key string) bool { return strings.HasPrefix(key, word) }) {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(all)),
+				func(key string) bool { return strings.HasPrefix(key, word) }) {
 				t.Errorf("%s looks for %s in the log: no event has that name", file, word)
 			}
 		}
@@ -74,7 +77,8 @@ func TestEvents(t *testing.T) {
 	list.WriteString("\n## With a page\n\n")
 	for _, page := range slices.Sorted(maps.Keys(pages)) {
 		slices.Sort(pages[page])
-		fmt.Fprintf(&list, "- [%s](%s): `%s`\n", strings.TrimSuffix(path.Base(page), ".md"), page, strings.Join(pages[page], "`, `"))
+		fmt.Fprintf(&list, "- [%s](%s): `%s`\n", strings.TrimSuffix(path.Base(page), ".md"), page,
+			strings.Join(pages[page], "`, `"))
 	}
 	for _, level := range []string{"error", "warn", "info"} {
 		var keys []string
@@ -106,7 +110,8 @@ func TestEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	case old != list.String():
-		t.Error("docs/events.md does not list the events of the source: go test ./internal/layers -run TestEvents -update-events")
+		t.Error("docs/events.md does not list the events of the source: go test ./internal/layers -run TestEvents " +
+			"-update-events")
 	}
 }
 
@@ -128,7 +133,8 @@ func events(t *testing.T) map[string]*logEvent {
 			return err
 		}
 		if entry.IsDir() {
-			if base := path.Base(name); slices.Contains(development, name) || name != "." && base[0] == '.' || base == "testdata" || base == "bin" {
+			if base := path.Base(name); slices.Contains(development, name) || name != "." && base[0] == '.' ||
+				base == "testdata" || base == "bin" {
 				return fs.SkipDir
 			}
 			return nil
@@ -154,7 +160,8 @@ func events(t *testing.T) map[string]*logEvent {
 			case all[found.key] == nil:
 				all[found.key] = found
 			case all[found.key].text != found.text:
-				t.Errorf("%s: the event %s has two texts: %q and %q", positions.Position(call.Pos()), found.key, all[found.key].text, found.text)
+				t.Errorf("%s: the event %s has two texts: %q and %q", positions.Position(call.Pos()), found.key,
+					all[found.key].text, found.text)
 			default:
 				all[found.key].levels = append(all[found.key].levels, found.levels...)
 			}
@@ -191,7 +198,8 @@ func eventOf(call *ast.CallExpr) (found *logEvent, problem string) {
 	default:
 		return nil, ""
 	}
-	if len(args) < 3 || constant(args[0]) == "" || constant(args[1]) != "event" || !eventKey.MatchString(constant(args[2])) {
+	if len(args) < 3 || constant(args[0]) == "" || constant(args[1]) != "event" ||
+		!eventKey.MatchString(constant(args[2])) {
 		if len(args) == 2 && call.Ellipsis.IsValid() { // append([]any{"event", "key"}, fields...)...
 			if literal := literalOf(args[1]); literal != nil {
 				return eventOf(&ast.CallExpr{Fun: method, Args: append([]ast.Expr{args[0]}, literal...)})

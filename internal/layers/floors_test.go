@@ -66,13 +66,15 @@ func TestOneRecorder(t *testing.T) {
 	}
 }
 
-// TestDoors: these files handle a send of unknown outcome. What they tell afterwards comes from a commit that a failover cannot
-// take back.
+// TestDoors: these files handle a send of unknown outcome. What they tell afterwards comes from a commit that a
+// failover cannot take back.
 func TestDoors(t *testing.T) {
 	root, _, _ := ourPlan(t)
 	found := users(t, os.DirFS(root), "intumwa/intake", "ErrOutcomeUnknown")
-	if want := []string{"api/response.go", "campaigns/parts.go", "dashboard/sending/send.go", "smppserver/submit.go"}; !slices.Equal(found, want) {
-		t.Errorf("intake.ErrOutcomeUnknown is handled in %v, not %v: add the door to the table in ARCHITECTURE.md, \"Failover and visible rows\"", found, want)
+	if want := []string{"api/response.go", "campaigns/parts.go", "dashboard/sending/send.go",
+		"smppserver/submit.go"}; !slices.Equal(found, want) {
+		t.Errorf("intake.ErrOutcomeUnknown is handled in %v, not %v: add the door to the table in ARCHITECTURE.md, "+
+			"\"Failover and visible rows\"", found, want)
 	}
 }
 
@@ -195,18 +197,28 @@ func TestCheck(t *testing.T) {
 	}{
 		{"good", "base/base.go", "", ""},
 		{"up", "base/base.go", "house/left", "base/base.go (layer 0) imports left (layer 1): imports go down only"},
-		{"up in a test", "base/b_test.go", "house/left", "base/b_test.go (layer 0) imports left (layer 1): imports go down only"},
-		{"sideways", "right/right.go", "house/left", "right/right.go imports left: both are in layer 1, and packages of one layer never import each other"},
-		{"sideways below", "base/sim/sim.go", "house/base", "base/sim/sim.go imports base: both are in layer 0, and packages of one layer never import each other"},
-		{"a simulator in product code", "top/sim.go", "house/base/sim", "top/sim.go imports base/sim: that package is for tests and development only"},
+		{"up in a test", "base/b_test.go", "house/left",
+			"base/b_test.go (layer 0) imports left (layer 1): imports go down only"},
+		{"sideways", "right/right.go", "house/left",
+			"right/right.go imports left: both are in layer 1, and packages of one " +
+				"layer never import each other"},
+		{"sideways below", "base/sim/sim.go", "house/base",
+			"base/sim/sim.go imports base: both are in layer 0, and packages of one layer never import each other"},
+		{"a simulator in product code", "top/sim.go", "house/base/sim",
+			"top/sim.go imports base/sim: that package is for tests and development only"},
 		{"a simulator in a tool", "internal/env/sim.go", "house/base/sim", ""},
 		{"no package", "attic/a.go", "fmt", "attic/a.go is in no package: give its folder a layer in the layers table"},
-		{"into no package", "top/t.go", "house/attic", "top/t.go imports attic, which is in no package: give it a layer in the layers table"},
+		{"into no package", "top/t.go", "house/attic", "top/t.go imports attic, which is in no package: give it a layer in " +
+			"the layers table"},
 		{"wrong importer", "left/web.go", "example.com/web", "left/web.go imports example.com/web: left may not, only top"},
-		{"wrong importer in a test", "left/web_test.go", "example.com/web", "left/web_test.go imports example.com/web: left may not, only top"},
-		{"test library in product code", "base/o.go", "example.com/oracle", "base/o.go imports example.com/oracle: base may not, only in test code"},
-		{"no row", "top/t.go", "example.org/x/y", "top/t.go imports example.org/x/y, which has no row in the libraries table"},
-		{"a longer name is another library", "top/t.go", "example.com/website", "top/t.go imports example.com/website, which has no row in the libraries table"},
+		{"wrong importer in a test", "left/web_test.go", "example.com/web",
+			"left/web_test.go imports example.com/web: left may not, only top"},
+		{"test library in product code", "base/o.go", "example.com/oracle",
+			"base/o.go imports example.com/oracle: base may not, only in test code"},
+		{"no row", "top/t.go", "example.org/x/y",
+			"top/t.go imports example.org/x/y, which has no row in the libraries table"},
+		{"a longer name is another library", "top/t.go", "example.com/website",
+			"top/t.go imports example.com/website, which has no row in the libraries table"},
 		{"a row for nothing", "right/deep/d.go", "", "the libraries table has example.com/count, but nothing imports it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -249,7 +261,8 @@ func TestParseRulesErrors(t *testing.T) {
 		{"no number", "| 2 |", "| two |", `layer "two" is not a number`},
 		{"twice", "`right`", "`left`", "package left is there twice"},
 		{"cells", "| 2 | `top` | |", "| 2 | `top` |", "2 cells instead of 3"},
-		{"unknown package", "| `example.com/web` | `top`", "| `example.com/web` | `attic`", "example.com/web names attic, which is in no layer"},
+		{"unknown package", "| `example.com/web` | `top`", "| `example.com/web` | `attic`",
+			"example.com/web names attic, which is in no layer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseRules(strings.ReplaceAll(plan, c.old, c.new))

@@ -50,7 +50,8 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 			}
 		}
 		for _, found := range testFiles.FindAllSubmatch(text, -1) {
-			if file := string(found[1]); !filepath.IsAbs(file) && missing(filepath.Join(root, file)) && missing(filepath.Join(root, filepath.Dir(page), file)) {
+			if file := string(found[1]); !filepath.IsAbs(file) && missing(filepath.Join(root, file)) &&
+				missing(filepath.Join(root, filepath.Dir(page), file)) {
 				t.Errorf("%s names %s, which does not exist", page, file)
 			}
 		}

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Tables has the owner of each table of the database: only its SQL names the table. A package here is a folder with a row,
-// or one of the layers table.
+// Tables has the owner of each table of the database: only its SQL names the table. A package here is a folder with a
+// row, or one of the layers table.
 type Tables struct {
 	Owner  map[string]string          // table → package
 	Reads  map[string]map[string]bool // package → tables of others that it may name
@@ -27,7 +27,8 @@ type Tables struct {
 // `table.column` to update that column, `INSERT table`, `UPDATE table` and
 // `DELETE table` the rights of SQL.
 func ParseTables(markdown string) (*Tables, error) {
-	tables := &Tables{Owner: map[string]string{}, Reads: map[string]map[string]bool{}, Writes: map[string]map[string]bool{}}
+	tables := &Tables{Owner: map[string]string{}, Reads: map[string]map[string]bool{},
+		Writes: map[string]map[string]bool{}}
 	rows, err := table(markdown, "## Tables", 3)
 	if err != nil {
 		return nil, err
@@ -259,7 +260,8 @@ func columns(list string) (names []string) {
 // writes reports a write to another package's table, unless it has one of the rights.
 func (c *tableChecker) writes(file, pkg, table string, own map[string]bool, rights ...string) {
 	owner := c.tables.Owner[table]
-	if owner == "" || owner == pkg || own[table] || !lower(table) || !c.tables.Reads[pkg][table] { // named reports the last
+	if owner == "" || owner == pkg || own[table] || !lower(table) || !c.tables.Reads[pkg][table] {
+		// named reports the last
 		return
 	}
 	for _, right := range rights {
@@ -268,7 +270,8 @@ func (c *tableChecker) writes(file, pkg, table string, own map[string]bool, righ
 			return
 		}
 	}
-	if sentence := fmt.Sprintf("%s needs the right %s, which %s does not have", file, rights[0], pkg); !slices.Contains(c.found, sentence) {
+	if sentence := fmt.Sprintf("%s needs the right %s, which %s does not have", file, rights[0], pkg); !slices.Contains(
+		c.found, sentence) {
 		c.found = append(c.found, sentence)
 	}
 }
@@ -279,7 +282,8 @@ func (c *tableChecker) named(file, pkg, table string, own map[string]bool) {
 		return
 	}
 	c.used[pkg+" "+table] = true
-	if sentence := fmt.Sprintf("%s names %s, which is %s's", file, table, owner); !c.tables.Reads[pkg][table] && !slices.Contains(c.found, sentence) {
+	if sentence := fmt.Sprintf("%s names %s, which is %s's", file, table, owner); !c.tables.Reads[pkg][table] &&
+		!slices.Contains(c.found, sentence) {
 		c.found = append(c.found, sentence)
 	}
 }

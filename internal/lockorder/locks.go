@@ -1,5 +1,5 @@
-// Package lockorder finds the order in which transactions lock tables, as lockdep does in Linux. Programs and tests that
-// are built with the tag lockorder trace every transaction. This package's test checks what they found.
+// Package lockorder finds the order in which transactions lock tables, as lockdep does in Linux. Programs and tests
+// that are built with the tag lockorder trace every transaction. This package's test checks what they found.
 package lockorder
 
 import (
@@ -17,8 +17,8 @@ type Lock struct {
 }
 
 // Locks returns the locks of an SQL text in the order in which PostgreSQL takes them: a subquery before the statement
-// around it, and a part of WITH that the main query does not read after it. An INSERT counts only with ON CONFLICT. Other
-// rows that it writes are new.
+// around it, and a part of WITH that the main query does not read after it. An INSERT counts only with ON CONFLICT.
+// Other rows that it writes are new.
 func Locks(sql string) (locks []Lock) {
 	var q queries
 	text := strings.ToLower(comment.ReplaceAllString(sql, " "))
@@ -57,13 +57,15 @@ var (
 	hashed   = regexp.MustCompile(`'([^']*)'`)
 	changes  = regexp.MustCompile(`(?:\b(for|key|do|on) )?\b(?:update|delete from|lock table) (?:only )?(\w+)`)
 	conflict = regexp.MustCompile(`\binsert into (\w+).* on conflict\b`)
-	selected = regexp.MustCompile(`\bfrom (.*?)(?: where .*?| order by .*?| group by .*?)? for (?:no )?(?:key )?(?:update|share)( of \w+(?:, \w+)*)?( skip locked| nowait)?`)
-	joins    = regexp.MustCompile(`(?: (?:left|right|cross|inner|full|natural|outer))* join `)
-	source   = regexp.MustCompile(`(?:^|, )(?:only |lateral )?(\w+)( ?<\d+>)?(?: (?:as )?(\w+))?`)
+	selected = regexp.MustCompile(
+		`\bfrom (.*?)(?: where .*?| order by .*?| group by .*?)? for (?:no )?(?:key )?(?:update|share)( of \w+(?:, \w+)*)?( skip locked| nowait)?`)
+	joins  = regexp.MustCompile(`(?: (?:left|right|cross|inner|full|natural|outer))* join `)
+	source = regexp.MustCompile(`(?:^|, )(?:only |lateral )?(\w+)( ?<\d+>)?(?: (?:as )?(\w+))?`)
 )
 
 // partitions has the tables of which rows are named by the table of a partition too.
-var partitions = map[string]string{"webhook_undelivered": "webhook_deliveries", "webhook_delivered": "webhook_deliveries"}
+var partitions = map[string]string{"webhook_undelivered": "webhook_deliveries",
+	"webhook_delivered": "webhook_deliveries"}
 
 // plain keeps the letters of a literal, and has a dot for a space: the rest could look like SQL.
 func plain(r rune) rune {

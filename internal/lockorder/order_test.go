@@ -22,8 +22,10 @@ var (
 var exceptions = []exception{
 	{"returns", "balances", "billing/refund.go", "it waits for a balance for less than deadlock_timeout"},
 	{"letters", "sessions", "operations/token.go", "no transaction that ends sessions writes a letter about a key"},
-	{"opt_outs", "companies", "switchboard/", "it changes the row of a company only before the first entry of that company"},
-	{"concat_refs", "", "messages/purgemessages.go", "it locks rows of long final messages, which no transaction locks before it waits for a reference"},
+	{"opt_outs", "companies", "switchboard/",
+		"it changes the row of a company only before the first entry of that company"},
+	{"concat_refs", "", "messages/purgemessages.go", "it locks rows of long final messages, which no transaction locks " +
+		"before it waits for a reference"},
 	{"concat_refs", "", "messages/obscure.go", "as above"},
 }
 
@@ -106,14 +108,15 @@ func read(t *testing.T, folder string) (all edges, unused []exception) {
 				unused = slices.DeleteFunc(unused, is)
 				continue
 			}
-			all[pair{f[0], f[3]}] = fmt.Sprintf("%s, then %s in %s\n\t%s: %s\n\t%s: %s", f[0], f[3], f[6], f[1], f[2], f[4], f[5])
+			all[pair{f[0], f[3]}] = fmt.Sprintf("%s, then %s in %s\n\t%s: %s\n\t%s: %s", f[0], f[3], f[6], f[1], f[2], f[4],
+				f[5])
 		}
 	}
 	return all, unused
 }
 
-// lines returns the locks in their order: each is below those before which a transaction takes it. circles are those that
-// allow no order; each but the first begins where the one before is mended.
+// lines returns the locks in their order: each is below those before which a transaction takes it. circles are those
+// that allow no order; each but the first begins where the one before is mended.
 func (e edges) lines() (lines [][]string, circles [][]pair) {
 	left := map[string]bool{}
 	for p := range e {
@@ -215,8 +218,9 @@ func TestLines(t *testing.T) {
 	if problems := all.against(written(lines), true); problems != nil {
 		t.Errorf("it contradicts itself: %q", problems)
 	}
-	if problems := all.against("`b` `d` → `a` → `c` `e`\n", true); !slices.Equal(problems, []string{"ARCHITECTURE.md has another order: a b",
-		"ARCHITECTURE.md has another order: a d", "ARCHITECTURE.md has e, which no test locks with another"}) {
+	if problems := all.against("`b` `d` → `a` → `c` `e`\n", true); !slices.Equal(
+		problems, []string{"ARCHITECTURE.md has another order: a b",
+			"ARCHITECTURE.md has another order: a d", "ARCHITECTURE.md has e, which no test locks with another"}) {
 		t.Errorf("another order has these problems: %q", problems)
 	}
 	all[pair{"c", "b"}], all[pair{"c", "e"}] = "c b", "c e"

@@ -17,8 +17,8 @@ import (
 // INTUMWA_, because tests clear those variables for the programs that they start.
 const Variable = "LOCK_ORDER"
 
-// Tracer writes each edge of the lock order to that folder: a transaction held a lock when it waited for another. Without
-// the variable it is nil.
+// Tracer writes each edge of the lock order to that folder: a transaction held a lock when it waited for another.
+// Without the variable it is nil.
 //
 // It assumes that a transaction which locks a table twice locks the same rows.
 func Tracer() pgx.QueryTracer {
@@ -45,8 +45,8 @@ type tracer struct {
 	tests bool     // it writes the orders that tests make, not the product's
 }
 
-// guarded are tables whose rows are locked under an advisory lock. Nobody waits for these rows under it: the others who lock
-// some hold it too, or lock rows of messages that have long been final.
+// guarded are tables whose rows are locked under an advisory lock. Nobody waits for these rows under it: the others who
+// lock some hold it too, or lock rows of messages that have long been final.
 var guarded = map[string]string{"segments": "advisory intumwa carrier", "receipts": "advisory intumwa carrier"}
 
 // held is a lock of an open transaction.
@@ -119,11 +119,13 @@ func (t *tracer) edge(from, to held) {
 	}
 	one, two := frames(from.stack), frames(to.stack)
 	by := orderedBy(one, two)
-	if test := strings.Contains(by, "_test.go:") || strings.HasPrefix(by, "internal/testenv/") || strings.HasPrefix(by, "tools/"); by == "" || test != t.tests {
+	if test := strings.Contains(by, "_test.go:") || strings.HasPrefix(by, "internal/testenv/") ||
+		strings.HasPrefix(by, "tools/"); by == "" || test != t.tests {
 		return
 	}
 	t.known[key] = true
-	line := strings.Join([]string{from.Name, place(one), firstLine(from.sql), to.Name, place(two), firstLine(to.sql), by}, "\t")
+	line := strings.Join([]string{from.Name, place(one), firstLine(from.sql), to.Name, place(two), firstLine(to.sql), by},
+		"\t")
 	if _, err := fmt.Fprintln(t.file, line); err != nil {
 		panic(fmt.Sprintf("writing an edge of the lock order: %v", err))
 	}

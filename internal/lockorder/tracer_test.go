@@ -30,7 +30,8 @@ func TestTracer(t *testing.T) {
 		{"a lock without waiting", [][]string{{updateA, `SELECT FROM b FOR UPDATE SKIP LOCKED`}}, ""},
 		{"what is locked after it", [][]string{{`SELECT FROM b FOR UPDATE SKIP LOCKED`, updateA}}, "b a"},
 		{"a conflict", [][]string{{updateA, `INSERT INTO b VALUES (1) ON CONFLICT DO NOTHING`}}, "a b"},
-		{"one statement", [][]string{{`WITH n AS (UPDATE a SET id = id RETURNING id) DELETE FROM b USING n WHERE b.id = n.id`}}, "a b"},
+		{"one statement",
+			[][]string{{`WITH n AS (UPDATE a SET id = id RETURNING id) DELETE FROM b USING n WHERE b.id = n.id`}}, "a b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file, err := os.CreateTemp(t.TempDir(), "")
@@ -46,7 +47,8 @@ func TestTracer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer pool.Close()
-			if _, err := pool.Exec(t.Context(), `CREATE TEMPORARY TABLE IF NOT EXISTS a (id int UNIQUE); CREATE TEMPORARY TABLE IF NOT EXISTS b (id int UNIQUE)`); err != nil {
+			if _, err := pool.Exec(t.Context(), `CREATE TEMPORARY TABLE IF NOT EXISTS a (id int UNIQUE); CREATE TEMPORARY TABLE
+				IF NOT EXISTS b (id int UNIQUE)`); err != nil {
 				t.Fatal(err)
 			}
 			for _, statements := range c.transactions {

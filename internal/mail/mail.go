@@ -1,9 +1,9 @@
 // Package mail sends mails over SMTP in the background: callers never wait for a mail server, and response times do not
 // show whether a mail was sent.
 //
-// [Mailer.Send] queues a mail in memory, up to a limit: use it for mails that the recipient can request again, such as a
-// sign-up link. For mails that must survive the process, the caller stores the mail and calls [Mailer.Deliver] until it
-// is done. Addresses and contents are never logged.
+// [Mailer.Send] queues a mail in memory, up to a limit: use it for mails that the recipient can request again, such as
+// a sign-up link. For mails that must survive the process, the caller stores the mail and calls [Mailer.Deliver] until
+// it is done. Addresses and contents are never logged.
 package mail
 
 import (
@@ -75,10 +75,11 @@ func New(opts Options) (*Mailer, error) {
 			return nil, fmt.Errorf("the sender of mails: %w", err)
 		}
 	}
-	m := &Mailer{opts: opts, log: opts.Log, places: make(chan struct{}, maxWaiting), waiting: make(chan Message, maxWaiting), mails: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "intumwa_mails_total",
-		Help: "Mails by result. dropped: too many waited; unconfigured: no mail server is set.",
-	}, []string{"result"})}
+	m := &Mailer{opts: opts, log: opts.Log, places: make(chan struct{}, maxWaiting),
+		waiting: make(chan Message, maxWaiting), mails: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "intumwa_mails_total",
+			Help: "Mails by result. dropped: too many waited; unconfigured: no mail server is set.",
+		}, []string{"result"})}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
@@ -114,7 +115,8 @@ func (m *Mailer) unconfigured(message Message) bool {
 		return false
 	}
 	m.mails.WithLabelValues("unconfigured").Inc()
-	m.log.Warn("mail not sent: no mail server is configured (mail.url)", "event", "mail_not_configured", "kind", message.Kind)
+	m.log.Warn("mail not sent: no mail server is configured (mail.url)", "event", "mail_not_configured", "kind",
+		message.Kind)
 	return true
 }
 
@@ -172,10 +174,12 @@ func (m *Mailer) Deliver(ctx context.Context, message Message, attempt int, last
 		return true
 	case last || permanent(err):
 		m.mails.WithLabelValues("failed").Inc()
-		m.log.Error("mail could not be sent; given up", "event", "mail_given_up", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
+		m.log.Error("mail could not be sent; given up", "event", "mail_given_up", "kind", message.Kind, "attempts", attempt,
+			"reason", reason(err))
 		return true
 	}
-	m.log.Warn("mail could not be sent; trying again later", "event", "mail_delayed", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
+	m.log.Warn("mail could not be sent; trying again later", "event", "mail_delayed", "kind", message.Kind, "attempts",
+		attempt, "reason", reason(err))
 	return false
 }
 
@@ -214,7 +218,8 @@ func (m *Mailer) client() (*gomail.Client, error) {
 		options = append(options, gomail.WithTLSPolicy(gomail.TLSMandatory))
 	}
 	if m.opts.Username != "" {
-		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(m.opts.Username), gomail.WithPassword(m.opts.Password))
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(m.opts.Username),
+			gomail.WithPassword(m.opts.Password))
 	}
 	return gomail.NewClient(host, options...)
 }

@@ -59,7 +59,8 @@ func TestSend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.TrimSpace(got.Text) != strings.TrimSpace(text) || !strings.HasPrefix(got.Subject, "Votre clé") || len(catcher.Mails()) != 1 {
+	if strings.TrimSpace(got.Text) != strings.TrimSpace(text) || !strings.HasPrefix(got.Subject, "Votre clé") ||
+		len(catcher.Mails()) != 1 {
 		t.Errorf("%+v", got)
 	}
 	response, err := http.Get("http://" + web.Addr().String() + "/")
@@ -68,7 +69,8 @@ func TestSend(t *testing.T) {
 	}
 	defer response.Body.Close()
 	page, _ := io.ReadAll(response.Body)
-	if !strings.Contains(string(page), `<a href="https://example.com/sign-up/xxx`) || strings.Contains(string(page), "<b>") {
+	if !strings.Contains(string(page), `<a href="https://example.com/sign-up/xxx`) ||
+		strings.Contains(string(page), "<b>") {
 		t.Errorf("%s", page)
 	}
 }
@@ -101,7 +103,8 @@ func TestLogs(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		cancel()
 		running.Wait()
-		if again, given := strings.Count(lines.String(), "trying again later"), strings.Count(lines.String(), "given up"); again != 3 || given != 2 || len(m.places) != 0 {
+		if again, given := strings.Count(lines.String(), "trying again later"),
+			strings.Count(lines.String(), "given up"); again != 3 || given != 2 || len(m.places) != 0 {
 			t.Errorf("%d mails are kept:\n%s", len(m.places), &lines)
 		}
 		for range maxWaiting + 1 {
@@ -114,7 +117,8 @@ func TestLogs(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for _, o := range []Options{{Server: "mail.example.com"}, {Server: "mail.example.com:25"}, {Server: "mail.example.com:25", From: "x"}} {
+	for _, o := range []Options{{Server: "mail.example.com"}, {Server: "mail.example.com:25"},
+		{Server: "mail.example.com:25", From: "x"}} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}

@@ -2,8 +2,8 @@
 // caches: a token revoked, a company or a sender approved, an endpoint switched, a link
 // paused, a carrier retired.
 //
-// Triggers on the tables, named …_notice, send the notices, so every change is covered: by a page, a command, the API, or psql. A notice is sent when the
-// transaction of its change commits (LISTEN and NOTIFY). It carries a subject and a
+// Triggers on the tables, named …_notice, send the notices, so every change is covered: by a page, a command, the API,
+// or psql. A notice is sent when the transaction of its change commits (LISTEN and NOTIFY). It carries a subject and a
 // key, never a value: the receiver drops what it has cached and reads again.
 //
 // [Listener] has a connection of its own, outside the pool. When the connection is
@@ -122,7 +122,8 @@ func (l *Listener) Run(ctx context.Context) error {
 			quiet = false
 		}
 		if !quiet {
-			l.log.Warn("change notices lost: changes by other processes take effect late until the database answers", "event", "notices_lost", "error", err)
+			l.log.Warn("change notices lost: changes by other processes take effect late until the database answers", "event",
+				"notices_lost", "error", err)
 			quiet = true
 		}
 		if time.Since(began) > maxRetryPause {

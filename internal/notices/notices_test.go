@@ -140,7 +140,8 @@ func TestNotices(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	do(`select pg_notify('intumwa', 'weather fine')`, `select pg_notify('intumwa', '')`, `select pg_notify('another', 'account 1')`, `select pg_notify('intumwa', 'endpoint end')`)
+	do(`select pg_notify('intumwa', 'weather fine')`, `select pg_notify('intumwa', '')`,
+		`select pg_notify('another', 'account 1')`, `select pg_notify('intumwa', 'endpoint end')`)
 	e.expects(t, "endpoint end")
 }
 
@@ -153,7 +154,8 @@ func TestKilled(t *testing.T) {
 	for range 3 {
 		var pid int32
 		if err := pool.QueryRow(t.Context(), `select pid, pg_terminate_backend(pid) from pg_stat_activity
-			where datname = current_database() and application_name like '% notices' and pid <> all($1)`, ended).Scan(&pid, nil); err != nil {
+			where datname = current_database() and application_name like '% notices' and pid <> all($1)`, ended).Scan(
+			&pid, nil); err != nil {
 			t.Fatal(err)
 		}
 		ended = append(ended, pid)

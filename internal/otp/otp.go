@@ -55,7 +55,8 @@ func (s Secret) Code(key []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("one-time code\x00"))
 	mac.Write(s)
-	drawn := fmt.Sprintf("%0*d", Most, binary.BigEndian.Uint64(mac.Sum(nil))) // the last digits of 64 bits are even to 1 in a billion
+	// the last digits of 64 bits are even to 1 in a billion
+	drawn := fmt.Sprintf("%0*d", Most, binary.BigEndian.Uint64(mac.Sum(nil)))
 	return drawn[len(drawn)-int(s[0]):]
 }
 
@@ -64,8 +65,8 @@ func (s Secret) Is(key []byte, entered string) bool {
 	return s.valid() && hmac.Equal([]byte(s.Code(key)), []byte(entered))
 }
 
-// Typed is a code as a person may have typed or pasted it, in plain digits: without blanks, line ends, dashes and characters
-// that are not seen, such as marks of direction. It keeps every other character.
+// Typed is a code as a person may have typed or pasted it, in plain digits: without blanks, line ends, dashes and
+// characters that are not seen, such as marks of direction. It keeps every other character.
 func Typed(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

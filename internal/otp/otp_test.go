@@ -32,7 +32,8 @@ func TestCode(t *testing.T) {
 			t.Errorf("%d digits: the key does not matter", digits)
 		}
 	}
-	for _, s := range []otp.Secret{nil, {}, {6}, append(otp.Secret{11}, make([]byte, 16)...), append(otp.Secret{6}, make([]byte, 15)...)} {
+	for _, s := range []otp.Secret{nil, {}, {6}, append(otp.Secret{11}, make([]byte, 16)...),
+		append(otp.Secret{6}, make([]byte, 15)...)} {
 		if s.Code(key) != "" || s.Is(key, "") || s.Mask() != "" || s.Reveal(key, "a*b") != "a*b" {
 			t.Errorf("%v counts as a secret", s)
 		}
@@ -70,7 +71,8 @@ func TestReveal(t *testing.T) {
 // TestTyped: a code in any script and with what people and pages put around it is the code.
 func TestTyped(t *testing.T) {
 	for typed, want := range map[string]string{
-		"123456": "123456", "123-456": "123456", " 123 456\r\n": "123456", "123\u00a0456\u2028": "123456", "\u200e123\u2011456\u202c": "123456", "١٢٣٤٥٦": "123456", "۱۲۳": "123",
+		"123456": "123456", "123-456": "123456", " 123 456\r\n": "123456", "123\u00a0456\u2028": "123456",
+		"\u200e123\u2011456\u202c": "123456", "١٢٣٤٥٦": "123456", "۱۲۳": "123",
 		"１２３": "123", "१२३": "123", "\U0001d7d8\U0001d7ff": "09", "12a": "12a", "12.3": "12.3", "½": "½", "": "",
 	} {
 		if got := otp.Typed(typed); got != want {
@@ -79,7 +81,8 @@ func TestTyped(t *testing.T) {
 	}
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if unicode.Is(unicode.Nd, r) {
-			if got := otp.Typed(string(r)); len(got) != 1 || got < "0" || got > "9" || unicode.Is(unicode.Nd, r-1) == false && got != "0" {
+			if got := otp.Typed(string(r)); len(got) != 1 || got < "0" || got > "9" || unicode.Is(unicode.Nd, r-1) == false &&
+				got != "0" {
 				t.Errorf("%U: %q", r, got)
 			}
 		}

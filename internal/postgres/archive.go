@@ -23,17 +23,21 @@ type Archive struct {
 
 // ReadArchive reads the state of the WAL archive. Every role may.
 func ReadArchive(ctx context.Context, pool *pgxpool.Pool) (a Archive, err error) {
-	if err := pool.QueryRow(ctx, `SELECT current_setting('archive_mode') <> 'off', current_setting('archive_command'), coalesce(current_setting('archive_library', true), ''),
-			coalesce(last_archived_wal, ''), clock_timestamp() - coalesce(last_archived_time, greatest(stats_reset, pg_postmaster_start_time())),
-			failed_count, coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false), current_setting('archive_timeout')::interval
-		FROM pg_stat_archiver`).Scan(&a.On, &a.Command, &a.Library, &a.Last, &a.Age, &a.Failures, &a.Failing, &a.Timeout); err != nil {
+	if err := pool.QueryRow(ctx, `SELECT current_setting('archive_mode') <> 'off', current_setting('archive_command'),
+		coalesce(current_setting('archive_library', true), ''),
+			coalesce(last_archived_wal, ''), clock_timestamp() - coalesce(last_archived_time, greatest(stats_reset,
+			pg_postmaster_start_time())),
+			failed_count, coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false),
+			current_setting('archive_timeout')::interval
+		FROM pg_stat_archiver`).Scan(&a.On, &a.Command, &a.Library, &a.Last, &a.Age, &a.Failures, &a.Failing,
+		&a.Timeout); err != nil {
 		return a, fmt.Errorf("looking at the archive: %w", err)
 	}
 	return a, nil
 }
 
-// archiveLate is the age of the last archived file, beyond archive_timeout, that is too old. The gateway's probes write,
-// so there is always something to archive.
+// archiveLate is the age of the last archived file, beyond archive_timeout, that is too old. The gateway's probes
+// write, so there is always something to archive.
 const archiveLate = 5 * time.Minute
 
 // keepNothing are archive commands that succeed without an archive.
@@ -56,5 +60,6 @@ func (a Archive) Problem() string {
 	case a.Last == "":
 		return fmt.Sprintf("nothing is archived for %v, and archive_timeout is %v", age, a.Timeout)
 	}
-	return fmt.Sprintf("nothing is archived: the last file, %s, is %v old, and archive_timeout is %v", a.Last, age, a.Timeout)
+	return fmt.Sprintf("nothing is archived: the last file, %s, is %v old, and archive_timeout is %v", a.Last, age,
+		a.Timeout)
 }

@@ -21,7 +21,9 @@ func useArrays(m *pgtype.Map) {
 	use(m, pgtype.Int2ArrayOID, func(b []byte, v int16) []byte { return binary.BigEndian.AppendUint16(b, uint16(v)) })
 	use(m, pgtype.Int4ArrayOID, func(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) })
 	use(m, pgtype.Int8ArrayOID, func(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) })
-	use(m, pgtype.Float8ArrayOID, func(b []byte, v float64) []byte { return binary.BigEndian.AppendUint64(b, math.Float64bits(v)) })
+	use(m, pgtype.Float8ArrayOID, func(b []byte, v float64) []byte {
+		return binary.BigEndian.AppendUint64(b, math.Float64bits(v))
+	})
 	use(m, pgtype.TextArrayOID, func(b []byte, v string) []byte { return append(b, v...) })
 	use(m, pgtype.UUIDArrayOID, func(b []byte, v [16]byte) []byte { return append(b, v[:]...) })
 	use(m, pgtype.TimestamptzArrayOID, func(b []byte, v time.Time) []byte {

@@ -12,7 +12,8 @@ import (
 func TestArrays(t *testing.T) {
 	theirs, ours := pgtype.NewMap(), pgtype.NewMap()
 	useArrays(ours)
-	one, word, at := int16(-1), "a,\"b\" é", time.Date(1999, 12, 31, 23, 59, 59, 999_999_999, time.FixedZone("CAT", 2*60*60))
+	one, word, at := int16(-1), "a,\"b\" é", time.Date(1999, 12, 31, 23, 59, 59, 999_999_999,
+		time.FixedZone("CAT", 2*60*60))
 	for _, each := range []struct {
 		oid   uint32
 		value any
@@ -46,12 +47,16 @@ func TestArrays(t *testing.T) {
 			t.Errorf("%T %v: %q, %v, want %q", each.value, each.value, got, err, want)
 		}
 		text, err := ours.Encode(each.oid, pgtype.TextFormatCode, each.value, before)
-		if want, _ := theirs.Encode(each.oid, pgtype.TextFormatCode, each.value, before); err != nil || !bytes.Equal(text, want) {
+		if want, _ := theirs.Encode(each.oid, pgtype.TextFormatCode, each.value, before); err != nil ||
+			!bytes.Equal(text, want) {
 			t.Errorf("%T %v as text: %q, %v, want %q", each.value, each.value, text, err, want)
 		}
 	}
 	room, many := make([]byte, 0, 4096), any(make([]time.Time, 100))
-	if n := testing.AllocsPerRun(10, func() { _, _ = ours.Encode(pgtype.TimestamptzArrayOID, pgtype.BinaryFormatCode, many, room) }); n > 1 {
+	if n := testing.AllocsPerRun(10, func() {
+		_, _ = ours.Encode(pgtype.TimestamptzArrayOID, pgtype.BinaryFormatCode, many,
+			room)
+	}); n > 1 {
 		t.Errorf("%v allocations for 100 elements", n)
 	}
 }

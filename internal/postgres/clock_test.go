@@ -59,7 +59,9 @@ func withClock(t *testing.T, pool *pgxpool.Pool, behind string) *pgxpool.Pool {
 	t.Helper()
 	schema := "clock_" + strings.NewReplacer(" ", "_", "-", "ahead_").Replace(behind)
 	if _, err := pool.Exec(t.Context(), `CREATE SCHEMA `+schema+`;
-		CREATE FUNCTION `+schema+`.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$SELECT pg_catalog.clock_timestamp() - interval '`+behind+`'$$`); err != nil {
+		CREATE FUNCTION `+schema+
+		`.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$SELECT pg_catalog.clock_timestamp() - interval '`+behind+
+		`'$$`); err != nil {
 		t.Fatal(err)
 	}
 	config := pool.Config()

@@ -18,7 +18,8 @@ import (
 func TestFailures(t *testing.T) {
 	pool := testenv.Pool(t)
 	ctx := t.Context()
-	if _, err := pool.Exec(ctx, `CREATE TABLE things (name text PRIMARY KEY, n smallint NOT NULL CHECK (n > 0)); INSERT INTO things VALUES ('a', 1)`); err != nil {
+	if _, err := pool.Exec(ctx, `CREATE TABLE things (name text PRIMARY KEY, n smallint NOT NULL CHECK (n > 0)); INSERT
+		INTO things VALUES ('a', 1)`); err != nil {
 		t.Fatal(err)
 	}
 	holder, err := pool.Begin(ctx)
@@ -37,12 +38,15 @@ func TestFailures(t *testing.T) {
 		ctx                      context.Context
 		refused, gaveWay, locked bool
 	}{
-		{what: "an index row too large (54000)", statement: `INSERT INTO things VALUES ($1, 1)`, args: []any{incompressible(60_000)}},
+		{what: "an index row too large (54000)", statement: `INSERT INTO things VALUES ($1, 1)`,
+			args: []any{incompressible(60_000)}},
 		{what: "a number too large (22003)", statement: `INSERT INTO things VALUES ('b', 70000)`, refused: true},
 		{what: "a broken constraint (23514)", statement: `INSERT INTO things VALUES ('b', 0)`, refused: true},
 		{what: "a key twice (23505)", statement: `INSERT INTO things VALUES ('a', 1)`, refused: true},
-		{what: "one row twice (21000)", statement: `INSERT INTO things VALUES ('b', 1), ('b', 2) ON CONFLICT (name) DO UPDATE SET n = 3`, refused: true},
-		{what: "a sequence at its end (2200H)", statement: `CREATE SEQUENCE ends MAXVALUE 2; SELECT nextval('ends') FROM generate_series(1, 3)`},
+		{what: "one row twice (21000)", statement: `INSERT INTO things VALUES ('b', 1), ('b', 2) ON CONFLICT (name) DO UPDATE
+			SET n = 3`, refused: true},
+		{what: "a sequence at its end (2200H)", statement: `CREATE SEQUENCE ends MAXVALUE 2; SELECT nextval('ends')
+			FROM generate_series(1, 3)`},
 		{what: "a trigger of ours (P0001)", statement: `DELETE FROM ledger`},
 		{what: "a row that is locked (55P03)", statement: `SELECT FROM things FOR UPDATE NOWAIT`, locked: true},
 		{what: "a statement that takes too long (57014)", statement: `SET statement_timeout = 20; SELECT pg_sleep(10)`},
@@ -60,7 +64,8 @@ func TestFailures(t *testing.T) {
 		}
 		err = fmt.Errorf("doing something: %w", err)
 		if postgres.Refused(err) != c.refused || postgres.GaveWay(err) != c.gaveWay || postgres.Locked(err) != c.locked {
-			t.Errorf("%s: refused %v, gave way %v, locked %v: %v", c.what, postgres.Refused(err), postgres.GaveWay(err), postgres.Locked(err), err)
+			t.Errorf("%s: refused %v, gave way %v, locked %v: %v", c.what, postgres.Refused(err), postgres.GaveWay(err),
+				postgres.Locked(err), err)
 		}
 	}
 	if postgres.Refused(nil) || postgres.GaveWay(nil) || postgres.Locked(nil) || postgres.Refused(&pgconn.PgError{}) {
@@ -78,24 +83,30 @@ func TestRefused(t *testing.T) {
 		refused bool
 	}{
 		{"warnings and no data", []string{"01000", "02000", "03000"}, false},
-		{"the connection, or a proxy's server", []string{"08000", "08003", "08006", "08001", "08004", "08007", "08P01"}, false},
+		{"the connection, or a proxy's server", []string{"08000", "08003", "08006", "08001", "08004", "08007", "08P01"},
+			false},
 		{"a trigger's action", []string{"09000"}, false},
 		{"another release of the server or the schema, until the end of an upgrade", []string{"0A000"}, false},
-		{"our own statements, never the data", []string{"0B000", "0F000", "0F001", "0L000", "0LP01", "0P000", "0Z000", "0Z002", "20000", "24000", "26000", "27000",
+		{"our own statements, never the data", []string{"0B000", "0F000", "0F001", "0L000", "0LP01", "0P000", "0Z000",
+			"0Z002", "20000", "24000", "26000", "27000",
 			"2F000", "2F003", "34000", "36000", "38000", "38004", "39000", "39P01", "3B000", "3B001"}, false},
 		{"one statement with a row twice: each alone passes", []string{"21000"}, true},
 		{"the data", []string{"22000", "22001", "22003", "22008", "2200G", "22021", "22023", "22P02", "22P05"}, true},
 		{"a sequence at its end", []string{"2200H"}, false},
 		{"a constraint", []string{"23000", "23001", "23502", "23503", "23505", "23514", "23P01"}, true},
-		{"the state of the transaction; the server is read-only", []string{"25000", "25001", "25006", "25P01", "25P02", "25P03", "25P04"}, false},
-		{"who we are and what we may do: an operator changes it", []string{"28000", "28P01", "2B000", "2BP01", "2D000", "3D000", "3F000", "42501"}, false},
+		{"the state of the transaction; the server is read-only",
+			[]string{"25000", "25001", "25006", "25P01", "25P02", "25P03", "25P04"}, false},
+		{"who we are and what we may do: an operator changes it",
+			[]string{"28000", "28P01", "2B000", "2BP01", "2D000", "3D000", "3F000", "42501"}, false},
 		{"another transaction", []string{"40000", "40001", "40002", "40003", "40P01"}, false},
-		{"the schema: renamed, not migrated yet, dropped", []string{"42000", "42601", "42703", "42704", "42883", "42P01", "42P22"}, false},
+		{"the schema: renamed, not migrated yet, dropped", []string{"42000", "42601", "42703", "42704", "42883", "42P01",
+			"42P22"}, false},
 		{"a view's check: we have none, an operator may", []string{"44000"}, false},
 		{"disk, memory, connections", []string{"53000", "53100", "53200", "53300", "53400"}, false},
 		{"limits, also of transaction ids (54000); ours are shorter", []string{"54000", "54001", "54011", "54023"}, false},
 		{"locks and states", []string{"55000", "55006", "55P02", "55P03", "55P04"}, false},
-		{"an operator, a restart, a timeout, recovery", []string{"57000", "57014", "57P01", "57P02", "57P03", "57P04", "57P05"}, false},
+		{"an operator, a restart, a timeout, recovery", []string{"57000", "57014", "57P01", "57P02", "57P03", "57P04",
+			"57P05"}, false},
 		{"the system under the server", []string{"58000", "58030", "58P01", "58P02", "58P03"}, false},
 		{"a snapshot, the configuration, a foreign server", []string{"72000", "F0000", "F0001", "HV000", "HV00N"}, false},
 		{"a trigger of an operator", []string{"P0000", "P0001", "P0002", "P0004"}, false},
@@ -143,7 +154,8 @@ func incompressible(n int) string {
 func TestDeadlockIsTriedAgain(t *testing.T) {
 	pool := testenv.Pool(t)
 	ctx := t.Context()
-	if _, err := pool.Exec(ctx, `CREATE TABLE things (id int PRIMARY KEY, n int NOT NULL); INSERT INTO things VALUES (1, 0), (2, 0)`); err != nil {
+	if _, err := pool.Exec(ctx, `CREATE TABLE things (id int PRIMARY KEY, n int NOT NULL); INSERT INTO things
+		VALUES (1, 0), (2, 0)`); err != nil {
 		t.Fatal(err)
 	}
 	met := [2]chan struct{}{make(chan struct{}), make(chan struct{})}

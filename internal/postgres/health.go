@@ -33,30 +33,34 @@ const (
 const healthQuery = `
 	SELECT (SELECT max(greatest(age(datfrozenxid), mxid_age(datminmxid))) FROM pg_database)::bigint,
 		coalesce(extract(epoch FROM clock_timestamp() - o.since), 0)::float8, coalesce(o.name, ''),
-		ARRAY(SELECT slot_name || coalesce(', ' || pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)) || ' of WAL', '')
+		ARRAY(SELECT slot_name || coalesce(', ' || pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(),
+		restart_lsn)) || ' of WAL', '')
 			FROM pg_replication_slots WHERE NOT active AND NOT temporary ORDER BY 1),
 		ARRAY(SELECT name FROM pg_settings WHERE name IN ('autovacuum', 'track_counts') AND setting = 'off'
 			UNION ALL SELECT oid::regclass::text FROM pg_class
 			WHERE relkind IN ('r', 't') AND array_to_string(reloptions, ' ') ~* 'autovacuum_enabled=(off|false|no|0|n|f)\M')
 	FROM (SELECT) one LEFT JOIN LATERAL (
 		SELECT since, name FROM (
-			SELECT xact_start AS since, 'pid ' || pid || coalesce(', ' || nullif(application_name, ''), '') || coalesce(', ' || state, '') AS name
+			SELECT xact_start AS since, 'pid ' || pid || coalesce(', ' || nullif(application_name, ''),
+				'') || coalesce(', ' || state, '') AS name
 			FROM pg_stat_activity WHERE backend_type NOT IN ('walsender', 'autovacuum worker')
 			UNION ALL SELECT prepared, 'prepared transaction ' || gid FROM pg_prepared_xacts
 		) t WHERE since IS NOT NULL ORDER BY since LIMIT 1
 	) o ON true`
 
-// collations lists the collations of indexes with another version than the operating system's now. Before PostgreSQL 15 a
-// database does not record the version of its own: pg_collation has it, if it knows the name.
+// collations lists the collations of indexes with another version than the operating system's now. Before PostgreSQL 15
+// a database does not record the version of its own: pg_collation has it, if it knows the name.
 const (
-	collations = `SELECT DISTINCT format('%s: built with %s, now %s', collname, collversion, coalesce(pg_collation_actual_version(c.oid), 'unknown'))
+	collations = `SELECT DISTINCT format('%s: built with %s, now %s', collname, collversion,
+		coalesce(pg_collation_actual_version(c.oid), 'unknown'))
 		FROM pg_collation c WHERE collversion IS DISTINCT FROM pg_collation_actual_version(c.oid) AND collversion IS NOT NULL
 		AND (EXISTS (SELECT FROM pg_index i WHERE c.oid = ANY(i.indcollation)) OR `
 	collationsOf15 = collations + `false) UNION
 		SELECT format('%s: built with %s, now %s', datcollate, datcollversion, coalesce(pg_database_collation_actual_version(oid), 'unknown'))
 		FROM pg_database WHERE datname = current_database() AND datcollversion IS NOT NULL
 		AND datcollversion IS DISTINCT FROM pg_database_collation_actual_version(oid) ORDER BY 1`
-	collationsBefore = collations + `(c.collprovider = 'c' AND c.collcollate = (SELECT datcollate FROM pg_database WHERE datname = current_database())
+	collationsBefore = collations +
+		`(c.collprovider = 'c' AND c.collcollate = (SELECT datcollate FROM pg_database WHERE datname = current_database())
 		AND c.collencoding IN (-1, (SELECT encoding FROM pg_database WHERE datname = current_database())))) ORDER BY 1`
 	versionOfDatabases = 15
 )
@@ -64,7 +68,8 @@ const (
 // ReadHealth reads the primary's health. It costs a few milliseconds.
 func ReadHealth(ctx context.Context, pool *pgxpool.Pool) (h Health, err error) {
 	var seconds float64
-	if err := pool.QueryRow(ctx, healthQuery).Scan(&h.XIDAge, &seconds, &h.OldestName, &h.Slots, &h.Unvacuumed); err != nil {
+	if err := pool.QueryRow(ctx, healthQuery).Scan(&h.XIDAge, &seconds, &h.OldestName, &h.Slots,
+		&h.Unvacuumed); err != nil {
 		return h, fmt.Errorf("reading the server's health: %w", err)
 	}
 	h.Oldest = time.Duration(seconds * float64(time.Second))

@@ -74,12 +74,14 @@ func TestReadHealth(t *testing.T) {
 		}
 	}
 	all := strings.Join(slices.Concat(h.Slots, h.Unvacuumed, h.Collations), "; ")
-	for _, want := range []string{"forgotten, ", " of WAL", "inbound", "fr-x-icu: built with 1, now ", "C: built with 0.1, now unknown"} {
+	for _, want := range []string{"forgotten, ", " of WAL", "inbound", "fr-x-icu: built with 1, now ",
+		"C: built with 0.1, now unknown"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in %s", want, all)
 		}
 	}
-	if strings.Contains(all, "de-x-icu") || h.Oldest < 20*time.Millisecond || !strings.Contains(h.OldestName, "idle in transaction") {
+	if strings.Contains(all, "de-x-icu") || h.Oldest < 20*time.Millisecond ||
+		!strings.Contains(h.OldestName, "idle in transaction") {
 		t.Errorf("%v %s; %s", h.Oldest, h.OldestName, all)
 	}
 }

@@ -33,7 +33,8 @@ var ErrSchemaOlder = errors.New("the database schema is older than this binary: 
 var ErrSchemaTooOld = errors.New("the database schema is too old for this binary")
 
 // ErrSchemaForeign means that the database has foreign tables with our names. It stays unchanged.
-var ErrSchemaForeign = errors.New("the database holds tables of these names that are not Intumwa's; give Intumwa a database of its own")
+var ErrSchemaForeign = errors.New("the database holds tables of these names that are not Intumwa's; give Intumwa a " +
+	"database of its own")
 
 // ErrSchemaIncomplete means that the schema has the right version but lacks tables.
 var ErrSchemaIncomplete = errors.New("the database lacks tables that its schema version should have")
@@ -164,7 +165,8 @@ func migrate(ctx context.Context, url string, list []migration, oldest int64) (v
 
 // apply runs the migrations after a version, each in one transaction.
 func apply(ctx context.Context, conn *pgx.Conn, list []migration, after int64) error {
-	if _, err := conn.Exec(ctx, `CREATE TABLE IF NOT EXISTS `+versionTable+` (version_id bigint PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`); err != nil {
+	if _, err := conn.Exec(ctx, `CREATE TABLE IF NOT EXISTS `+versionTable+
+		` (version_id bigint PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`); err != nil {
 		return fmt.Errorf("making the table of versions: %w", err)
 	}
 	for _, m := range list {
@@ -186,9 +188,11 @@ func apply(ctx context.Context, conn *pgx.Conn, list []migration, after int64) e
 
 // lockMigrations waits until no other instance migrates, at most lockWait. The lock ends with the session.
 func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %s; SELECT pg_advisory_lock(%d)`, milliseconds(lockWait), migrationLock))
+	_, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %s; SELECT pg_advisory_lock(%d)`, milliseconds(lockWait),
+		migrationLock))
 	if Locked(err) {
-		return fmt.Errorf("another instance has been migrating the database for %s; migrate again when it has ended", lockWait)
+		return fmt.Errorf("another instance has been migrating the database for %s; migrate again when it has ended",
+			lockWait)
 	}
 	if err != nil {
 		return fmt.Errorf("locking the migrations: %w", err)
@@ -200,7 +204,8 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 func refuseForeign(ctx context.Context, conn *pgx.Conn, list []migration) error {
 	var there []string
 	if err := conn.QueryRow(ctx, `SELECT coalesce(array_agg(name), '{}') FROM unnest($1::text[]) name
-		WHERE to_regclass(quote_ident(name)) IS NOT NULL AND to_regclass($2) IS NULL`, tables(list), versionTable).Scan(&there); err != nil {
+		WHERE to_regclass(quote_ident(name)) IS NOT NULL AND to_regclass($2) IS NULL`, tables(list), versionTable).Scan(
+		&there); err != nil {
 		return fmt.Errorf("looking at the database: %w", err)
 	}
 	if len(there) > 0 {
@@ -230,8 +235,10 @@ func judgeSchema(have, want, oldest int64) error {
 	case have > want:
 		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaNewer, have, want)
 	case have > 0 && have < oldest:
-		return fmt.Errorf("%w: the schema is version %d, and this binary needs version %d and migrates from version %d or newer. "+
-			"Nothing was changed; docs/upgrade.md (A schema that is too old) describes what to do", ErrSchemaTooOld, have, want, oldest)
+		return fmt.Errorf("%w: the schema is version %d, and this binary needs version %d and migrates from version "+
+			"%d or newer. "+
+			"Nothing was changed; docs/upgrade.md (A schema that is too old) describes what to do", ErrSchemaTooOld, have, want,
+			oldest)
 	case have < want:
 		return fmt.Errorf("%w (schema %d, binary %d)", ErrSchemaOlder, have, want)
 	}
@@ -247,7 +254,8 @@ func current(ctx context.Context, pool *pgxpool.Pool, list []migration, oldest i
 	if verdict != nil && !errors.Is(verdict, ErrSchemaNewer) {
 		return verdict
 	}
-	rows, err := pool.Query(ctx, `SELECT name FROM unnest($1::text[]) name WHERE to_regclass(quote_ident(name)) IS NULL`, tables(list))
+	rows, err := pool.Query(ctx, `SELECT name FROM unnest($1::text[]) name WHERE to_regclass(quote_ident(name)) IS NULL`,
+		tables(list))
 	if err != nil {
 		return fmt.Errorf("looking for the tables: %w", err)
 	}
@@ -262,8 +270,9 @@ func current(ctx context.Context, pool *pgxpool.Pool, list []migration, oldest i
 }
 
 var (
-	createTable = regexp.MustCompile(`(?i)^\s*CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
-	dropTable   = regexp.MustCompile(`(?i)^\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
+	createTable = regexp.MustCompile(
+		`(?i)^\s*CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
+	dropTable = regexp.MustCompile(`(?i)^\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
 )
 
 // tables returns the sorted names of the tables after all migrations.

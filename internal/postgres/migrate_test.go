@@ -53,10 +53,11 @@ func TestMigrateAndCurrent(t *testing.T) {
 	}
 }
 
-// TestIndexesOfTexts: no index follows the cluster's collation, which an upgrade of the operating system may change: it then
-// misses rows, and a unique one takes a row twice.
+// TestIndexesOfTexts: no index follows the cluster's collation, which an upgrade of the operating system may change: it
+// then misses rows, and a unique one takes a row twice.
 func TestIndexesOfTexts(t *testing.T) {
-	rows, _ := testenv.Pool(t).Query(t.Context(), `SELECT DISTINCT i.indexrelid::regclass || ' (' || a.attname || ')' FROM pg_index i
+	rows, _ := testenv.Pool(t).Query(t.Context(), `SELECT DISTINCT i.indexrelid::regclass || ' (' || a.attname || ')'
+		FROM pg_index i
 		JOIN pg_class c ON c.oid = i.indrelid AND c.relnamespace = 'public'::regnamespace
 		JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attcollation NOT IN (0, '"C"'::regcollation) ORDER BY 1`)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -92,14 +93,16 @@ func TestOlderSchemaIsRefused(t *testing.T) {
 	for _, version := range []int64{1, postgres.OldestSchema - 1} {
 		url := emptyDatabase(t)
 		pool := open(t, url, postgres.Options{})
-		older := fstest.MapFS{fmt.Sprintf("%05d_older.sql", version): {Data: []byte("CREATE TABLE messages (id bigint, of_the_older_build text);\n")}}
+		older := fstest.MapFS{fmt.Sprintf("%05d_older.sql", version): {
+			Data: []byte("CREATE TABLE messages (id bigint, of_the_older_build text);\n")}}
 		if err := postgres.MigrateFiles(ctx, url, older); err != nil {
 			t.Fatal(err)
 		}
 		before := catalog(t, pool)
 		for range 2 {
 			_, err := postgres.Migrate(ctx, url)
-			for _, want := range []string{fmt.Sprintf("schema is version %d,", version), fmt.Sprintf("from version %d ", postgres.OldestSchema), "Nothing was changed", "docs/upgrade.md"} {
+			for _, want := range []string{fmt.Sprintf("schema is version %d,", version),
+				fmt.Sprintf("from version %d ", postgres.OldestSchema), "Nothing was changed", "docs/upgrade.md"} {
 				if !errors.Is(err, postgres.ErrSchemaTooOld) || !strings.Contains(err.Error(), want) {
 					t.Errorf("Migrate at version %d = %v, want ErrSchemaTooOld with %q", version, err, want)
 				}
@@ -128,7 +131,8 @@ func TestOlderSchemaIsRefused(t *testing.T) {
 func catalog(t *testing.T, pool *pgxpool.Pool) (all string) {
 	t.Helper()
 	if err := pool.QueryRow(t.Context(), `SELECT string_agg(line, E'\n' ORDER BY line) FROM (
-			SELECT format('%s.%s %s', table_name, column_name, data_type) FROM information_schema.columns WHERE table_schema = 'public'
+			SELECT format('%s.%s %s', table_name, column_name, data_type) FROM information_schema.columns
+				WHERE table_schema = 'public'
 			UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
 			UNION ALL SELECT proname || md5(prosrc) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 			UNION ALL SELECT format('version %s', version_id) FROM intumwa_schema) l(line)`).Scan(&all); err != nil {
@@ -152,7 +156,9 @@ func TestForeignTablesAreRefused(t *testing.T) {
 		}
 	}
 	var made int
-	if err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'messages'`).Scan(&made); err != nil || made != 0 {
+	if err := pool.QueryRow(
+		ctx, `SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'messages'`).Scan(
+		&made); err != nil || made != 0 {
 		t.Errorf("%d tables were made, %v", made, err)
 	}
 }
@@ -167,7 +173,8 @@ func TestMissingTable(t *testing.T) {
 	if _, err := pool.Exec(ctx, `ALTER TABLE outbox RENAME TO elsewhere`); err != nil {
 		t.Fatal(err)
 	}
-	if err := postgres.Current(ctx, pool); !errors.Is(err, postgres.ErrSchemaIncomplete) || !strings.Contains(err.Error(), "outbox") {
+	if err := postgres.Current(ctx, pool); !errors.Is(err, postgres.ErrSchemaIncomplete) ||
+		!strings.Contains(err.Error(), "outbox") {
 		t.Errorf("Current = %v, want ErrSchemaIncomplete and which", err)
 	}
 }
@@ -193,11 +200,13 @@ func TestFailedMigrationLeavesNothingBehind(t *testing.T) {
 		t.Fatal("a broken migration succeeded")
 	}
 	var first, second bool
-	if err := pool.QueryRow(ctx, "SELECT to_regclass('first') IS NOT NULL, to_regclass('second') IS NOT NULL").Scan(&first, &second); err != nil {
+	if err := pool.QueryRow(ctx, "SELECT to_regclass('first') IS NOT NULL, to_regclass('second') IS NOT NULL").Scan(
+		&first, &second); err != nil {
 		t.Fatal(err)
 	}
 	if !first || second {
-		t.Errorf("first exists = %v, second exists = %v; want the good one whole and nothing of the broken one", first, second)
+		t.Errorf("first exists = %v, second exists = %v; want the good one whole and nothing of the broken one", first,
+			second)
 	}
 	mended := files("CREATE TABLE first (id int)", "CREATE TABLE second (id int)")
 	if err := postgres.MigrateFiles(ctx, url, mended); err != nil {

@@ -88,7 +88,9 @@ func TestBatchUpdatesGoByTheKey(t *testing.T) {
 		INSERT INTO hot SELECT generate_series(1, 20000)`); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := pool.Query(ctx, `EXPLAIN UPDATE hot SET status = 1 FROM unnest($1::bigint[]) AS u(id) WHERE hot.id = u.id`, []int64{1, 2, 3})
+	rows,
+		err := pool.Query(ctx, `EXPLAIN UPDATE hot SET status = 1 FROM unnest($1::bigint[]) AS u(id) WHERE hot.id = u.id`,
+		[]int64{1, 2, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,8 @@ func TestOpenGivesUpOnASilentServer(t *testing.T) {
 	defer listener.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := postgres.Open(ctx, "postgres://me@"+listener.Addr().String()+"/db?sslmode=disable", postgres.Options{}); err == nil {
+	if _, err := postgres.Open(ctx, "postgres://me@"+listener.Addr().String()+"/db?sslmode=disable",
+		postgres.Options{}); err == nil {
 		t.Error("Open succeeded without an answer")
 	}
 }

@@ -70,7 +70,8 @@ type state struct {
 }
 
 // stateQuery reads the state in one round trip. A standby's timeline does not matter.
-const stateQuery = `SELECT (SELECT system_identifier FROM pg_control_system()), current_setting('transaction_read_only') = 'on',
+const stateQuery = `SELECT (SELECT system_identifier FROM pg_control_system()),
+	current_setting('transaction_read_only') = 'on',
 	CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END`
 
 // stateOf reads a server's state. A hosted server may refuse the query: it has no timeline. An error is the
@@ -111,9 +112,11 @@ func (p *Primary) judge(s state, conn *pgconn.PgConn) error {
 	case s.timeline == 0:
 		return nil
 	case s.system == p.system && s.timeline < p.timeline:
-		return fmt.Errorf("%w: it is on timeline %d, and another one is on timeline %d", errOldPrimary, s.timeline, p.timeline)
+		return fmt.Errorf("%w: it is on timeline %d, and another one is on timeline %d", errOldPrimary, s.timeline,
+			p.timeline)
 	case s.system == p.system && s.timeline > p.timeline:
-		p.log.Warn("PostgreSQL has failed over; connections to the old primary are closed", "event", "database_failed_over", "timeline", s.timeline, "before", p.timeline)
+		p.log.Warn("PostgreSQL has failed over; connections to the old primary are closed", "event", "database_failed_over",
+			"timeline", s.timeline, "before", p.timeline)
 		p.cutLocked(s.timeline)
 	}
 	p.system, p.timeline = s.system, s.timeline
@@ -212,7 +215,8 @@ type host struct {
 
 // hostsOf returns a configuration's hosts, in order.
 func hostsOf(config *pgx.ConnConfig) (hosts []host) {
-	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
+	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}},
+		config.Fallbacks...)
 	for _, way := range ways {
 		address := net.JoinHostPort(way.Host, strconv.Itoa(int(way.Port)))
 		if n := len(hosts); n > 0 && hosts[n-1].address == address {
@@ -308,9 +312,9 @@ func (p *Primary) watch(pool *pgxpool.Pool) {
 
 // Confirmed calls read in a transaction. It returns nil when what read saw is as safe as an acknowledged commit: on the
 // synchronous standby, where there is one. A row can be visible earlier: a COMMIT whose client was cut off ends without
-// the standby. So whoever tells somebody what became of a COMMIT without a response reads it here. The transaction writes,
-// so its COMMIT proves the earlier ones, and read and proof are of one server. read must reset the outer variables that it
-// sets.
+// the standby. So whoever tells somebody what became of a COMMIT without a response reads it here. The transaction
+// writes, so its COMMIT proves the earlier ones, and read and proof are of one server. read must reset the outer
+// variables that it sets.
 func Confirmed(ctx context.Context, pool *pgxpool.Pool, read func(tx pgx.Tx) error) error {
 	return InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := read(tx); err != nil {

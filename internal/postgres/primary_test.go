@@ -57,7 +57,8 @@ func TestOldPrimary(t *testing.T) {
 	}()
 	other := opened(t, old.URL(), nil)
 	for end, running := time.Now().Add(30*time.Second), 0; running == 0; {
-		if err := other.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(60)'`).Scan(&running); err != nil {
+		if err := other.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE state = 'active'
+			AND query = 'SELECT pg_sleep(60)'`).Scan(&running); err != nil {
 			t.Fatal(err)
 		}
 		if time.Now().After(end) {
@@ -81,7 +82,8 @@ func TestOldPrimary(t *testing.T) {
 	if why, err := postgres.Unsafe(t.Context(), pool); err != nil || !strings.Contains(why, "synchronous_standby_names") {
 		t.Errorf("the new primary has no standby: %q, %v", why, err)
 	}
-	if _, err := postgres.Open(t.Context(), old.URL(), postgres.Options{Primary: known}); err == nil || !strings.Contains(err.Error(), "not the primary any more: it is on timeline 1, and another one is on timeline 2") {
+	if _, err := postgres.Open(t.Context(), old.URL(), postgres.Options{Primary: known}); err == nil ||
+		!strings.Contains(err.Error(), "not the primary any more: it is on timeline 1, and another one is on timeline 2") {
 		t.Errorf("a name that leads to the old primary still: %v", err)
 	}
 	fresh := postgres.NewPrimary(nil)

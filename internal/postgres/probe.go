@@ -24,7 +24,8 @@ func Probe(ctx context.Context, pool *pgxpool.Pool) error {
 		var batch pgx.Batch
 		batch.Queue(`SET LOCAL work_mem = '64kB'`) // the minimum: larger data goes to a file
 		batch.Queue(`SET LOCAL temp_tablespaces = ''`)
-		batch.Queue(`WITH written AS MATERIALIZED (SELECT repeat('-', 8192) AS line FROM generate_series(1, $1::int)) SELECT count(line) FROM written`, probeBytes/8192)
+		batch.Queue(`WITH written AS MATERIALIZED (SELECT repeat('-', 8192) AS line FROM generate_series(1, $1::int))
+			SELECT count(line) FROM written`, probeBytes/8192)
 		batch.Queue(`SELECT pg_logical_emit_message(true, 'intumwa', '')`)
 		batch.Queue(`SELECT current_setting('transaction_read_only')::bool`).QueryRow(func(row pgx.Row) error {
 			var readOnly bool

@@ -49,7 +49,8 @@ func TestProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 		var written int64
-		if err := well.QueryRow(t.Context(), "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::bigint", from).Scan(&written); err != nil {
+		if err := well.QueryRow(t.Context(), "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::bigint",
+			from).Scan(&written); err != nil {
 			t.Fatal(err)
 		}
 		least = min(least, written)

@@ -23,7 +23,8 @@ type DB interface {
 }
 
 // All returns all rows of a query. doing names the work in errors.
-func All[T any](ctx context.Context, db Querier, doing string, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+func All[T any](ctx context.Context, db Querier, doing string, scan pgx.RowToFunc[T], query string, args ...any) (
+	[]T, error) {
 	rows, err := db.Query(ctx, query, args...)
 	var all []T
 	if err == nil {
@@ -36,7 +37,8 @@ func All[T any](ctx context.Context, db Querier, doing string, scan pgx.RowToFun
 }
 
 // Each scans each row of a query into targets and calls do. doing names the work in errors.
-func Each(ctx context.Context, db Querier, doing string, targets []any, do func() error, query string, args ...any) error {
+func Each(ctx context.Context, db Querier, doing string, targets []any, do func() error, query string,
+	args ...any) error {
 	rows, err := db.Query(ctx, query, args...)
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, targets, do)

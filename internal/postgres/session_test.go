@@ -14,8 +14,8 @@ import (
 // recovery is how soon a server that is writable again must be used.
 const recovery = 5 * time.Second
 
-// TestReadOnlySessions: a server is read-only for a while. Soon after it is writable again a program that writes once in
-// 400 ms succeeds, however its sessions came to be read-only, and health probes pass.
+// TestReadOnlySessions: a server is read-only for a while. Soon after it is writable again a program that writes once
+// in 400 ms succeeds, however its sessions came to be read-only, and health probes pass.
 func TestReadOnlySessions(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -50,10 +50,14 @@ func TestReadOnlySessions(t *testing.T) {
 		begin, end func()
 		session    string // done in each session after begin
 	}{
-		{"a setting of the server, reloaded", exec(`ALTER SYSTEM SET default_transaction_read_only = on`), exec(`ALTER SYSTEM RESET default_transaction_read_only`), `SELECT pg_reload_conf()`},
-		{"a setting of the database: for the life of a session", exec(`ALTER DATABASE ` + operator.Config().ConnConfig.Database + ` SET default_transaction_read_only = on`),
-			exec(`ALTER DATABASE ` + operator.Config().ConnConfig.Database + ` RESET default_transaction_read_only`), `SELECT 1`},
-		{"a setting of the role", exec(`ALTER ROLE ` + operator.Config().ConnConfig.User + ` SET default_transaction_read_only = on`),
+		{"a setting of the server, reloaded", exec(`ALTER SYSTEM SET default_transaction_read_only = on`),
+			exec(`ALTER SYSTEM RESET default_transaction_read_only`), `SELECT pg_reload_conf()`},
+		{"a setting of the database: for the life of a session",
+			exec(`ALTER DATABASE ` + operator.Config().ConnConfig.Database + ` SET default_transaction_read_only = on`),
+			exec(`ALTER DATABASE ` + operator.Config().ConnConfig.Database + ` RESET default_transaction_read_only`),
+			`SELECT 1`},
+		{"a setting of the role", exec(`ALTER ROLE ` + operator.Config().ConnConfig.User +
+			` SET default_transaction_read_only = on`),
 			exec(`ALTER ROLE ` + operator.Config().ConnConfig.User + ` RESET default_transaction_read_only`), `SELECT 1`},
 		{"a pooler that leaves its setting in the sessions", func() {}, func() {}, `SET default_transaction_read_only = on`},
 	} {
@@ -120,7 +124,8 @@ func TestSpentSessions(t *testing.T) {
 		}
 		return pid
 	}
-	for code, closed := range map[string]bool{"25006": true, "57P01": true, "57P02": true, "57P03": true, "08000": true, "08006": true, "08P01": true,
+	for code, closed := range map[string]bool{"25006": true, "57P01": true, "57P02": true, "57P03": true, "08000": true,
+		"08006": true, "08P01": true,
 		"57014": false, "53100": false, "54000": false, "22003": false, "40001": false, "XX000": false} {
 		before := session()
 		_, err := pool.Exec(t.Context(), `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '`+code+`'; END $$`)

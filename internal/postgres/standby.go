@@ -21,7 +21,9 @@ var ErrStandbyAway = errors.New("a commit waits for a standby")
 // wait, and [Probe] fails.
 func Unsafe(ctx context.Context, pool *pgxpool.Pool) (why string, err error) {
 	var commit, standbys string
-	err = pool.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`).Scan(&commit, &standbys)
+	err = pool.QueryRow(
+		ctx, `SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`).Scan(
+		&commit, &standbys)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("reading whether commits wait for a standby: %w", err)
@@ -39,8 +41,8 @@ var errAlone = fmt.Errorf("%w, which was cancelled: it took effect on this serve
 // alone is the key of a connection's note that a COMMIT is on its server alone.
 const alone = "intumwa: alone"
 
-// noteAlone hears PostgreSQL's warning that a wait for the standby was cancelled. The COMMIT is acknowledged nevertheless.
-// The function's name is the same in every language.
+// noteAlone hears PostgreSQL's warning that a wait for the standby was cancelled. The COMMIT is acknowledged
+// nevertheless. The function's name is the same in every language.
 func noteAlone(conn *pgconn.PgConn, n *pgconn.Notice) {
 	if n.Routine == "SyncRepWaitForLSN" {
 		conn.CustomData()[alone] = true
@@ -100,11 +102,13 @@ type wait struct {
 
 // look ends the waits that have lasted for patience and returns the others. End waits for its result: it must report
 // every ended wait.
-func (a *Attendance) look(ctx context.Context, query func(context.Context, string, ...any) (pgx.Rows, error), before map[wait]time.Time, patience time.Duration) map[wait]time.Time {
+func (a *Attendance) look(ctx context.Context, query func(context.Context, string, ...any) (pgx.Rows, error),
+	before map[wait]time.Time, patience time.Duration) map[wait]time.Time {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	rows, _ := query(ctx, `SELECT pid, query_start, current_setting('synchronous_standby_names') FROM pg_stat_activity
-		WHERE application_name = current_setting('application_name') AND datname = current_database() AND wait_event = 'SyncRep'`)
+		WHERE application_name = current_setting('application_name') AND datname = current_database()
+		AND wait_event = 'SyncRep'`)
 	waits, err := pgx.CollectRows(rows, pgx.RowToStructByPos[wait]) // also an error of the query
 	if err != nil {
 		return before // the watched statement fails as well
@@ -119,12 +123,14 @@ func (a *Attendance) look(ctx context.Context, query func(context.Context, strin
 			since[w] = first
 			continue
 		}
-		rows, _ := query(ctx, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND query_start = $2 AND wait_event = 'SyncRep'`, w.PID, w.Start)
+		rows, _ := query(ctx, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND query_start = $2
+			AND wait_event = 'SyncRep'`, w.PID, w.Start)
 		if done, err := pgx.CollectOneRow(rows, pgx.RowTo[bool]); err != nil || !done {
 			since[w] = first
 			continue
 		}
-		a.err = fmt.Errorf("%w: %s (synchronous_standby_names); docs/runbooks/standby-missing.md describes what to do", ErrStandbyAway, w.Names)
+		a.err = fmt.Errorf("%w: %s (synchronous_standby_names); docs/runbooks/standby-missing.md describes what to do",
+			ErrStandbyAway, w.Names)
 	}
 	return since
 }
@@ -162,7 +168,8 @@ type Standby struct {
 
 // Standbys lists the connected standbys, by name.
 func Standbys(ctx context.Context, pool *pgxpool.Pool) ([]Standby, error) {
-	rows, _ := pool.Query(ctx, `SELECT coalesce(application_name, ''), coalesce(sync_state, ''), coalesce(replay_lag, interval '0') FROM pg_stat_replication ORDER BY 1`)
+	rows, _ := pool.Query(ctx, `SELECT coalesce(application_name, ''), coalesce(sync_state, ''), coalesce(replay_lag,
+		interval '0') FROM pg_stat_replication ORDER BY 1`)
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Standby]) // also an error of the query
 	if err != nil {
 		return nil, fmt.Errorf("listing the standbys: %w", err)

@@ -27,13 +27,15 @@ func TestCommitWaitsForStandby(t *testing.T) {
 	}
 	standby := testenv.NewStandby(t, server)
 	standby.Away()
-	if err := postgres.TryCommit(ctx, named, patience); !errors.Is(err, postgres.ErrStandbyAway) || !strings.Contains(err.Error(), "a commit waits for a standby: absent (synchronous_standby_names)") {
+	if err := postgres.TryCommit(ctx, named, patience); !errors.Is(err, postgres.ErrStandbyAway) ||
+		!strings.Contains(err.Error(), "a commit waits for a standby: absent (synchronous_standby_names)") {
 		t.Errorf("a commit that waits: %v", err)
 	}
 	// A long statement's wait counts from its commit.
 	start := time.Now()
 	sleeps := postgres.Attend(ctx, named, 2*time.Second)
-	if _, err := named.Exec(ctx, `INSERT INTO changed SELECT 0 FROM pg_sleep(3)`); err != nil || time.Since(start) < 5*time.Second {
+	if _, err := named.Exec(ctx, `INSERT INTO changed SELECT 0 FROM pg_sleep(3)`); err != nil ||
+		time.Since(start) < 5*time.Second {
 		t.Errorf("a statement of three seconds, whose commit may wait for two: %v after %v", err, time.Since(start))
 	}
 	if err := sleeps.End(); !errors.Is(err, postgres.ErrStandbyAway) {
@@ -63,7 +65,9 @@ func TestCommitWaitsForStandby(t *testing.T) {
 	if err := <-answer; !errors.Is(err, postgres.ErrStandbyAway) || postgres.RolledBack(err) {
 		t.Errorf("a transaction whose wait was cancelled: %v", err)
 	}
-	if err := postgres.InTx(ctx, serving, func(tx pgx.Tx) error { return tx.QueryRow(ctx, `SELECT 1`).Scan(new(int)) }); err != nil {
+	if err := postgres.InTx(ctx, serving, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT 1`).Scan(new(int))
+	}); err != nil {
 		t.Errorf("the next transaction of its session: %v", err)
 	}
 	reader := open(t, server.URL(), postgres.Options{ReadOnly: true, MaxConns: 1})

@@ -98,7 +98,8 @@ func TestTxRoundTrips(t *testing.T) {
 			if called != 0 {
 				t.Error("it was not left for later")
 			}
-			if err := tx.SendBatch(t.Context(), batch(`INSERT INTO notes VALUES (2)`, `INSERT INTO notes VALUES (3)`)).Close(); err != nil {
+			if err := tx.SendBatch(t.Context(), batch(`INSERT INTO notes VALUES (2)`,
+				`INSERT INTO notes VALUES (3)`)).Close(); err != nil {
 				return err
 			}
 			if called != 1 {
@@ -172,7 +173,8 @@ func TestTxFails(t *testing.T) {
 			return tx.SendBatch(ctx, batch(`INSERT INTO notes VALUES (2)`)).Close()
 		}, "23505", "noting: "},
 		"a deferred statement, at the commit": {func(tx pgx.Tx) error {
-			return postgres.Pipeline(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (2)`, again, `INSERT INTO notes VALUES (3)`))
+			return postgres.Pipeline(ctx, tx, "noting",
+				batch(`INSERT INTO notes VALUES (2)`, again, `INSERT INTO notes VALUES (3)`))
 		}, "23505", "noting: "},
 		"an error of do": {func(tx pgx.Tx) error {
 			if err := postgres.Pipeline(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (2)`)); err != nil {
@@ -215,8 +217,10 @@ func TestTxEnds(t *testing.T) {
 	rows, queryErr := tx.Query(ctx, `SELECT 1`)
 	rows.Close()
 	for what, err := range map[string]error{
-		"exec": execErr, "query": queryErr, "row": tx.QueryRow(ctx, `SELECT 1`).Scan(new(int)), "batch": tx.SendBatch(ctx, batch(`SELECT 1`)).Close(),
-		"later": postgres.Pipeline(ctx, tx, "late", batch(`SELECT 1`)), "commit": tx.Commit(ctx), "rollback": tx.Rollback(ctx),
+		"exec": execErr, "query": queryErr, "row": tx.QueryRow(ctx, `SELECT 1`).Scan(new(int)),
+		"batch": tx.SendBatch(ctx, batch(`SELECT 1`)).Close(),
+		"later": postgres.Pipeline(ctx, tx, "late", batch(`SELECT 1`)), "commit": tx.Commit(ctx),
+		"rollback": tx.Rollback(ctx),
 	} {
 		if !errors.Is(err, pgx.ErrTxClosed) {
 			t.Errorf("%s after the end: %v", what, err)
@@ -235,7 +239,8 @@ func TestTxEnds(t *testing.T) {
 		}
 		pid := tx.Conn().PgConn().PID()
 		for end, there := time.Now().Add(30*time.Second), true; there; {
-			if err := other.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE pid = $1::bigint`, pid).Scan(&there); err != nil {
+			if err := other.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity
+				WHERE pid = $1::bigint`, pid).Scan(&there); err != nil {
 				t.Fatal(err)
 			}
 			if time.Now().After(end) {

@@ -9,14 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// leastConns is the smallest number of connections of a pool: one for recovery, one for housekeeping, one for the renewals of the
-// dispatcher's leases, and one for other work.
+// leastConns is the smallest number of connections of a pool: one for recovery, one for housekeeping, one for the
+// renewals of the dispatcher's leases, and one for other work.
 const leastConns = 4
 
 // CheckURL returns why a database URL cannot be used. Its errors do not quote the URL.
 func CheckURL(url string) error {
 	if _, rest, ok := strings.Cut(url, "://"); ok && strings.Contains(rest[strings.IndexAny(rest+"/", "/?#"):], "@") {
-		return errors.New("has an @ behind the host: in the user and the password, write / as %2F, ? as %3F, # as %23 and @ as %40")
+		return errors.New("has an @ behind the host: in the user and the password, write / as %2F, ? as %3F, # as %23 " +
+			"and @ as %40")
 	}
 	cfg, err := pgxpool.ParseConfig(url)
 	switch {

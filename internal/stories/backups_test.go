@@ -53,14 +53,16 @@ func (w *world) backupsOf(data, port string) *backups {
 		}
 	}
 	b.archive = "BACKUPS=" + b.folder + " " + program + " archive %p %f"
-	b.environment = append(rig.Environment(), "BACKUPS="+b.folder, "PGDATA="+b.data, "PGHOST="+filepath.Dir(b.data), "PGPORT="+port, "PGUSER="+scalar[string](w, `SELECT current_user`), "PGDATABASE=postgres")
+	b.environment = append(rig.Environment(), "BACKUPS="+b.folder, "PGDATA="+b.data, "PGHOST="+filepath.Dir(b.data),
+		"PGPORT="+port, "PGUSER="+scalar[string](w, `SELECT current_user`), "PGDATABASE=postgres")
 	return b
 }
 
 // keepsBackups starts the WAL archive of the story's own PostgreSQL server.
 func (w *world) keepsBackups() *backups {
 	w.t.Helper()
-	b := w.backupsOf(scalar[string](w, `SELECT current_setting('data_directory')`), scalar[string](w, `SELECT current_setting('port')`))
+	b := w.backupsOf(scalar[string](w, `SELECT current_setting('data_directory')`),
+		scalar[string](w, `SELECT current_setting('port')`))
 	for _, setting := range []string{"archive_mode = on", "archive_command = '" + b.archive + "'"} {
 		if _, err := w.pool.Exec(w.t.Context(), "ALTER SYSTEM SET "+setting); err != nil {
 			w.t.Fatal(err)
@@ -75,7 +77,8 @@ func (w *world) keepsBackups() *backups {
 // does runs the operators' script.
 func (b *backups) does(verb ...string) {
 	b.w.t.Helper()
-	output, err := b.tries(testenv.Tool(b.w.t, "bash"), append([]string{filepath.Join(b.folder, "intumwa-backup")}, verb...)...)
+	output, err := b.tries(testenv.Tool(b.w.t, "bash"), append([]string{filepath.Join(b.folder, "intumwa-backup")},
+		verb...)...)
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(filepath.Dir(b.data), "log"))
 		b.w.t.Fatalf("intumwa-backup %v: %v\n%s\nand PostgreSQL\n%s", verb, err, output, log[max(0, len(log)-3000):])
@@ -86,7 +89,8 @@ func (b *backups) does(verb ...string) {
 // refuses runs a step that must fail with this text.
 func (b *backups) refuses(want string, verb ...string) {
 	b.w.t.Helper()
-	output, err := b.tries(testenv.Tool(b.w.t, "bash"), append([]string{filepath.Join(b.folder, "intumwa-backup")}, verb...)...)
+	output, err := b.tries(testenv.Tool(b.w.t, "bash"), append([]string{filepath.Join(b.folder, "intumwa-backup")},
+		verb...)...)
 	if err == nil || !strings.Contains(output, want) {
 		b.w.t.Errorf("intumwa-backup %v: %v, want %q in\n%s", verb, err, want, output)
 	}

@@ -152,7 +152,8 @@ func (s *smsc) shown(number string) []carriersim.Message {
 
 func (s *smsc) String() string {
 	stats := s.Stats()
-	return fmt.Sprintf("%s: %d submits, %d accepted, %d duplicates, %d receipts, %d confirmed, %d redelivered, %d waiting, %d binds, %d unbinds",
+	return fmt.Sprintf("%s: %d submits, %d accepted, %d duplicates, %d receipts, %d confirmed, %d redelivered, %d "+
+		"waiting, %d binds, %d unbinds",
 		s.Name(), stats.Submits, stats.Accepted, stats.Duplicates, stats.Receipts, stats.Confirmed, stats.Redelivered,
 		stats.ReceiptsWaiting, stats.Binds, stats.Unbinds)
 }

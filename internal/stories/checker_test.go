@@ -73,7 +73,8 @@ func (l *load) adds(duplicates int) {
 	c.ledger()
 	c.webhooks()
 	w.audited()
-	w.t.Logf("%d messages: answers %v, slowest %v, %d arrived twice; %s", l.messages, l.answered(), l.slowest.Round(time.Millisecond), c.twice, w.lumitel)
+	w.t.Logf("%d messages: answers %v, slowest %v, %d arrived twice; %s", l.messages, l.answered(),
+		l.slowest.Round(time.Millisecond), c.twice, w.lumitel)
 }
 
 // checker compares the four records of a load.
@@ -101,7 +102,8 @@ func (c *checker) arrive(m carriersim.Message) {
 	c.arrived[m.Text] += 1 + m.Duplicates
 	r, ok := c.records[m.Text]
 	if ok && (r.Number != "+"+m.Destination || r.Segments != int64(m.Segments)) {
-		c.complain("message %s of %d segments for one number came as %d segments to %s", r.ID, r.Segments, m.Segments, m.Destination)
+		c.complain("message %s of %d segments for one number came as %d segments to %s", r.ID, r.Segments, m.Segments,
+			m.Destination)
 	}
 }
 
@@ -116,7 +118,8 @@ func (c *checker) customer() {
 		case o.accepted && !recorded:
 			c.complain("LOST: message %d was answered with 200 and is not in the database", i)
 		case o.accepted && (o.id != r.ID || int64(o.segments) != r.Segments):
-			c.complain("message %d was answered as %s with %d segments and is recorded as %s with %d", i, o.id, o.segments, r.ID, r.Segments)
+			c.complain("message %d was answered as %s with %d segments and is recorded as %s with %d", i, o.id, o.segments, r.ID,
+				r.Segments)
 		case !o.accepted && recorded && !o.doubt:
 			c.complain("CHARGED: message %d was refused and is in the database", i)
 		}
@@ -181,7 +184,8 @@ func (c *checker) webhooks() {
 			c.complain("message %s (%s) has %d webhooks, want 1", r.ID, r.Status, len(calls[r.MessageID]))
 		}
 		for _, call := range calls[r.MessageID] {
-			if want := "sms." + r.Status; call.Event != want || call.Data.Status != want || call.header.Get("X-Webhook-Event") != want || call.Data.PhoneNumber != r.Number {
+			if want := "sms." + r.Status; call.Event != want || call.Data.Status != want ||
+				call.header.Get("X-Webhook-Event") != want || call.Data.PhoneNumber != r.Number {
 				c.complain("message %s (%s) has webhook %s", r.ID, r.Status, call.body)
 			}
 		}

@@ -224,7 +224,8 @@ func (c *company) credits() int64 {
 // entries lists the company's ledger as "kind amount", oldest first.
 func (c *company) entries() []string {
 	c.w.t.Helper()
-	return scalar[[]string](c.w, `SELECT coalesce(array_agg(kind || ' ' || amount ORDER BY id), '{}') FROM ledger WHERE company_id = $1`, c.id)
+	return scalar[[]string](c.w, `SELECT coalesce(array_agg(kind || ' ' || amount ORDER BY id), '{}') FROM ledger
+		WHERE company_id = $1`, c.id)
 }
 
 // postsMessage sends a message whose text and number are already planted.

@@ -18,7 +18,8 @@ const window = 20
 // always in use.
 func steady() carrier {
 	return carrier{
-		sim:  carriersim.Options{NoFates: true, RespDelay: 10 * time.Millisecond, ReceiptDelay: 20 * time.Millisecond, RedeliverDelay: 500 * time.Millisecond},
+		sim: carriersim.Options{NoFates: true, RespDelay: 10 * time.Millisecond, ReceiptDelay: 20 * time.Millisecond,
+			RedeliverDelay: 500 * time.Millisecond},
 		link: tree{"window": window},
 	}
 }
@@ -35,7 +36,8 @@ func (c *company) sendsWhileKilled(kills int) *load {
 		w.gateway.kill()
 		before := w.lumitel.left()
 		w.gateway.start()
-		w.eventually(onTheWayWithin, "messages are submitted again", func() bool { return w.lumitel.Stats().Accepted > before })
+		w.eventually(onTheWayWithin, "messages are submitted again",
+			func() bool { return w.lumitel.Stats().Accepted > before })
 	}
 	l.finishes()
 	w.drains()
@@ -86,7 +88,8 @@ func TestKilledWithHold(t *testing.T) {
 	w := play(t, scene{carriers: []carrier{holding}})
 	messages := w.company("Isoko", 1_000_000).sendsWhileKilled(kills).messages
 	pending := func() int { return scalar[int](w, `SELECT count(*) FROM messages WHERE status = 0`) }
-	w.eventually(settledWithin, "all are settled but those that were about to go out", func() bool { return pending() <= window*kills })
+	w.eventually(settledWithin, "all are settled but those that were about to go out",
+		func() bool { return pending() <= window*kills })
 	st := w.lumitel.Stats()
 	if st.Duplicates != 0 {
 		t.Errorf("%d messages arrived twice", st.Duplicates)
@@ -95,7 +98,8 @@ func TestKilledWithHold(t *testing.T) {
 		return scalar[int](w, `SELECT count(*) FROM messages WHERE status = 1`) == int(st.Accepted)
 	})
 	if n := scalar[int](w, `SELECT count(*) FROM messages`); n != messages || pending()+int(st.Accepted) != messages {
-		t.Errorf("%d messages: %d came to the carrier, %d wait for the deadline; want %d", n, st.Accepted, pending(), messages)
+		t.Errorf("%d messages: %d came to the carrier, %d wait for the deadline; want %d", n, st.Accepted, pending(),
+			messages)
 	}
 	t.Logf("%d kills: %d of %d messages wait for the deadline, none arrived twice", kills, pending(), messages)
 }

@@ -24,11 +24,13 @@ func TestDelivered(t *testing.T) {
 	number := w.number()
 
 	a := shop.sends(number, "Amahoro @ {mwese}")
-	want := fmt.Sprintf(`{"id":"%s","item_count":1,"remaining_items":999,"status":"queued","to":"%s","sender":"Isoko","message":"Message queued for delivery."}`, a.ID, number)
+	want := fmt.Sprintf(
+		`{"id":"%s","item_count":1,"remaining_items":999,"status":"queued","to":"%s","sender":"Isoko","message":"Message queued for delivery."}`, a.ID, number)
 	if string(a.body) != want {
 		t.Errorf("the answer is %s, want %s", a.body, want)
 	}
-	for header, want := range map[string]string{"Content-Type": "application/json", "X-RateLimit-Limit": "500", "X-RateLimit-Remaining": "499"} {
+	for header, want := range map[string]string{"Content-Type": "application/json", "X-RateLimit-Limit": "500",
+		"X-RateLimit-Remaining": "499"} {
 		if got := a.header.Get(header); got != want {
 			t.Errorf("header %s is %q, want %q", header, got, want)
 		}
@@ -40,13 +42,17 @@ func TestDelivered(t *testing.T) {
 		t.Fatalf("the carrier got %d submit_sm, want 1", len(submits))
 	}
 	theSubmit(t, submits[0], number)
-	theWebhook(t, shop.hears(m.MessageID, finalWithin), m, `{"event":"sms.sent","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.sent","sent_at":"%[1]s","failed_at":null}}`, m.SentAt)
-	w.eventually(finalWithin, "the webhook's success is recorded", func() bool { m = w.message(a.ID); return m.Webhooks[0].State == "delivered" })
+	theWebhook(t, shop.hears(m.MessageID, finalWithin), m,
+		`{"event":"sms.sent","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.sent","sent_at":"%[1]s","failed_at":null}}`, m.SentAt)
+	w.eventually(finalWithin, "the webhook's success is recorded",
+		func() bool { m = w.message(a.ID); return m.Webhooks[0].State == "delivered" })
 
-	if m.ID != a.ID || m.To != number || m.Sender != "Isoko" || m.Encoding != "gsm7" || m.SegmentCount != 1 || m.Test || m.Carrier != "lumitel" || m.FailedAt != nil {
+	if m.ID != a.ID || m.To != number || m.Sender != "Isoko" || m.Encoding != "gsm7" || m.SegmentCount != 1 || m.Test ||
+		m.Carrier != "lumitel" || m.FailedAt != nil {
 		t.Errorf("message show: %+v", m)
 	}
-	if len(m.Segments) != 1 || m.Segments[0].CarrierID != submits[0].ID || m.Segments[0].Link != "lumitel-1" || m.Segments[0].Receipt != "DELIVRD" {
+	if len(m.Segments) != 1 || m.Segments[0].CarrierID != submits[0].ID || m.Segments[0].Link != "lumitel-1" ||
+		m.Segments[0].Receipt != "DELIVRD" {
 		t.Errorf("message show has segments %+v, want the carrier's id %s", m.Segments, submits[0].ID)
 	}
 	events := m.events()
@@ -61,12 +67,15 @@ func TestDelivered(t *testing.T) {
 	long, text := w.number(), strings.Repeat("ж", 66)+"😀"+strings.Repeat("ж", 60)
 	a = shop.sends(long, text)
 	w.becomes(a.ID, "sent")
-	if shown := w.lumitel.shown(long); a.ItemCount != 2 || len(w.lumitel.segmentsOf(long)) != 2 || len(shown) != 1 || !shown[0].Complete || shown[0].Text != text {
+	if shown := w.lumitel.shown(long); a.ItemCount != 2 || len(w.lumitel.segmentsOf(long)) != 2 || len(shown) != 1 ||
+		!shown[0].Complete || shown[0].Text != text {
 		t.Errorf("of %d segments the handset shows %+v", a.ItemCount, shown)
 	}
 	m = w.becomes(shop.sends(w.fated(1), "Amahoro mwese").ID, "failed")
-	theWebhook(t, shop.hears(m.MessageID, finalWithin), m, `{"event":"sms.failed","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.failed","sent_at":null,"failed_at":"%[1]s"}}`, m.FailedAt)
-	if got, want := shop.entries(), []string{"adjustment 1000", "send -1", "send -2", "send -1"}; !slices.Equal(got, want) || shop.credits() != 996 {
+	theWebhook(t, shop.hears(m.MessageID, finalWithin), m,
+		`{"event":"sms.failed","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.failed","sent_at":null,"failed_at":"%[1]s"}}`, m.FailedAt)
+	if got, want := shop.entries(), []string{"adjustment 1000", "send -1", "send -2", "send -1"}; !slices.Equal(
+		got, want) || shop.credits() != 996 {
 		t.Errorf("the ledger is %v with %d credits, want %v", got, shop.credits(), want)
 	}
 }

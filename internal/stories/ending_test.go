@@ -90,7 +90,8 @@ func leaks(log []byte, secrets []string, numbers map[string]bool) []string {
 	log = timestamps.ReplaceAll(log, nil)
 	for _, at := range digits.FindAllIndex(log, -1) {
 		run := string(log[at[0]:at[1]])
-		if len(found) < most && (numbers[run] || numbers[strings.TrimPrefix(run, "257")] || numbers[strings.TrimPrefix(run, "00257")]) {
+		if len(found) < most && (numbers[run] || numbers[strings.TrimPrefix(run, "257")] ||
+			numbers[strings.TrimPrefix(run, "00257")]) {
 			found = append(found, excerpt(log, at[0], at[1]-at[0]))
 		}
 	}

@@ -14,9 +14,11 @@ func TestPostgresFailsOver(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	deaths := chaos(4)
-	w := play(t, scene{carriers: []carrier{steady()}, standby: true, config: tree{"database": tree{"require_standby": true}}})
+	w := play(t, scene{carriers: []carrier{steady()}, standby: true,
+		config: tree{"database": tree{"require_standby": true}}})
 	shop := w.company("Isoko", 1_000_000)
-	l := shop.sendsMany(&load{messages: 40_000 * deaths, senders: 16, pause: 50 * time.Millisecond}) // more than outages can use up
+	// more than outages can use up
+	l := shop.sendsMany(&load{messages: 40_000 * deaths, senders: 16, pause: 50 * time.Millisecond})
 	for death := range deaths {
 		l.reaches(int(l.accepted.Load()) + 300)
 		l.isRefused(w.postgresPair.Crash, 15*time.Second)

@@ -31,7 +31,9 @@ func TestRedisClusterFailsOver(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	const deaths = 3 // each takes a minute, until the queue is trusted again
-	w := play(t, scene{carriers: []carrier{steady()}, redisSet: func(t testing.TB) *testenv.RedisSet { return testenv.NewRedisCluster(t, 1) }})
+	w := play(t, scene{carriers: []carrier{steady()}, redisSet: func(t testing.TB) *testenv.RedisSet {
+		return testenv.NewRedisCluster(t, 1)
+	}})
 	w.redisMastersDie(deaths)
 }
 
@@ -85,7 +87,8 @@ func (w *world) redisMastersDie(deaths int) {
 		}
 		// It returns as a master and is demoted.
 		set.Servers[master].Start()
-		w.eventually(takenOverWithin, "the old master follows the new one", func() bool { return set.Role(t.Context(), master) == "slave" })
+		w.eventually(takenOverWithin, "the old master follows the new one",
+			func() bool { return set.Role(t.Context(), master) == "slave" })
 	}
 	l.ends()
 	l.onlyAnswers(http.StatusOK)

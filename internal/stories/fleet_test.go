@@ -28,7 +28,8 @@ func (w *world) dispatchers() []*gateway { return w.gateways[2:] }
 // leader returns the dispatcher that holds a link (nil: none), and the other.
 func (w *world) leader(link string) (leader, other *gateway) {
 	w.t.Helper()
-	name := scalar[string](w, `SELECT coalesce((SELECT d.name FROM leases l JOIN dispatchers d ON d.id = l.holder WHERE l.name = 'link ' || $1), '')`, link)
+	name := scalar[string](w, `SELECT coalesce((SELECT d.name FROM leases l JOIN dispatchers d ON d.id = l.holder
+		WHERE l.name = 'link ' || $1), '')`, link)
 	for _, g := range w.dispatchers() {
 		if g.cmd != nil && strings.HasSuffix(name, "/"+g.process()) {
 			leader = g
@@ -91,7 +92,8 @@ func TestFleetShares(t *testing.T) {
 		}
 		<-time.After(time.Until(slept.Add(leaseOver))) // frozen at least this long
 		signal(t, leader, syscall.SIGCONT)
-		w.eventually(15*time.Second, "both dispatchers are there", func() bool { return scalar[int](w, `SELECT count(*) FROM dispatchers`) == 2 && leader.isReady() })
+		w.eventually(15*time.Second, "both dispatchers are there",
+			func() bool { return scalar[int](w, `SELECT count(*) FROM dispatchers`) == 2 && leader.isReady() })
 		if holds, _ := w.leads("lumitel-1"); holds != other {
 			t.Errorf("%s woke and took its link back", leader.name)
 		}

@@ -57,7 +57,8 @@ func openInbox(w *world) *inbox {
 		w.t.Fatalf("opening the inbox: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &inbox{w: w, base: "http://" + listener.Addr().String(), endpoints: map[string]*endpoint{}, calls: map[int64][]call{}, last: cancel}
+	b := &inbox{w: w, base: "http://" + listener.Addr().String(), endpoints: map[string]*endpoint{},
+		calls: map[int64][]call{}, last: cancel}
 	server := &http.Server{Handler: b, BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan struct{})
 	go func() {
@@ -128,7 +129,8 @@ func verify(secret string, r *http.Request, body []byte, now time.Time) error {
 	id, timestamp := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")
 	mac = hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%s.%s", id, timestamp, body)
-	if want, got := "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)), r.Header.Get("webhook-signature"); got != want || id == "" {
+	if want, got := "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)),
+		r.Header.Get("webhook-signature"); got != want || id == "" {
 		return fmt.Errorf("webhook-signature of %q is %q, want %q", id, got, want)
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -159,7 +161,8 @@ func (c *company) webhooksOf(messageID int64) []call {
 // hears waits for the first webhook about a message.
 func (c *company) hears(messageID int64, within time.Duration) call {
 	c.w.t.Helper()
-	c.w.eventually(within, "a webhook about message "+strconv.FormatInt(messageID, 10), func() bool { return len(c.webhooksOf(messageID)) > 0 })
+	c.w.eventually(within, "a webhook about message "+strconv.FormatInt(messageID, 10),
+		func() bool { return len(c.webhooksOf(messageID)) > 0 })
 	return c.webhooksOf(messageID)[0]
 }
 

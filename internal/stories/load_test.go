@@ -141,7 +141,8 @@ func (l *load) deliver(n, i int) {
 		case !l.keyed:
 			return
 		case time.Now().After(deadline):
-			l.from.w.t.Errorf("message %d was not accepted within %v, the last answer: %d %s %v", i, patience, a.status, a.body, a.err)
+			l.from.w.t.Errorf("message %d was not accepted within %v, the last answer: %d %s %v", i, patience, a.status, a.body,
+				a.err)
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -197,7 +198,8 @@ func (l *load) reaches(n int) {
 
 func (l *load) reachesIn(n int, within time.Duration) {
 	l.from.w.t.Helper()
-	l.from.w.eventually(within, strconv.Itoa(n)+" messages are accepted", func() bool { return int(l.accepted.Load()) >= n })
+	l.from.w.eventually(within, strconv.Itoa(n)+" messages are accepted",
+		func() bool { return int(l.accepted.Load()) >= n })
 }
 
 // finishes waits until every message has its response.

@@ -76,7 +76,8 @@ func TestLogsContainNoSecrets(t *testing.T) {
 	w.postgresServer.Kill()
 	shop.tries(w.number(), body())
 	w.postgresServer.Start()
-	w.eventually(finalWithin, "the gateway accepts again", func() bool { return shop.tries(w.number(), body()).status == http.StatusOK })
+	w.eventually(finalWithin, "the gateway accepts again",
+		func() bool { return shop.tries(w.number(), body()).status == http.StatusOK })
 	w.settles(settledWithin)
 
 	// The logs have masked numbers.

@@ -54,7 +54,8 @@ func (b *binary) get(t testing.TB) string {
 			return
 		}
 		b.path = filepath.Join(b.dir, "intumwa")
-		if out, err := exec.Command("go", "build", "-race="+strconv.FormatBool(b.race), "-trimpath", "-ldflags=-s -w", "-o", b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-race="+strconv.FormatBool(b.race), "-trimpath", "-ldflags=-s -w", "-o",
+			b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("%w\n%s", err, out)
 		}
 	})

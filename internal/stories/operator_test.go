@@ -16,7 +16,8 @@ import (
 // admin runs an operator's command and decodes its output.
 func (w *world) admin(result any, stdin string, args ...string) error {
 	w.t.Helper()
-	cmd := exec.Command(cmp.Or(w.binary, built.get(w.t)), append(append([]string{"admin"}, args...), "--json", "--config", w.gateway.config)...)
+	cmd := exec.Command(cmp.Or(w.binary, built.get(w.t)), append(append([]string{"admin"}, args...), "--json", "--config",
+		w.gateway.config)...)
 	cmd.Env, cmd.Stdin = rig.Environment(), strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -13,9 +13,9 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestVerificationsOvertakeCampaigns: while a campaign fills a link of 100 segments a second, half of the verifications, in
-// the long suites 99 %, are submitted within two seconds of their request, and the campaign gives up as many segments as
-// they take, no more.
+// TestVerificationsOvertakeCampaigns: while a campaign fills a link of 100 segments a second, half of the
+// verifications, in the long suites 99 %, are submitted within two seconds of their request, and the campaign gives up
+// as many segments as they take, no more.
 func TestVerificationsOvertakeCampaigns(t *testing.T) {
 	t.Parallel()
 	const rate, lasts, every = 100, 6 * time.Second, 200 * time.Millisecond
@@ -60,9 +60,12 @@ func TestVerificationsOvertakeCampaigns(t *testing.T) {
 	}
 	p99 := took[len(took)*99/100]
 	share := float64(len(took)) / float64(len(took)+others)
-	t.Logf("%d verifications beside a campaign of %d: p50 %v, p99 %v, slowest %v; they took %.1f %% of %.1f segments a second", len(took), campaign,
-		took[len(took)/2].Round(time.Millisecond), p99.Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), 100*share, float64(len(took)+others)/ended.Sub(began).Seconds())
-	// Behind the campaign, half of them would wait for more than five seconds. The slowest of a few says how busy the machine is.
+	t.Logf("%d verifications beside a campaign of %d: p50 %v, p99 %v, slowest %v; they took %.1f %% of %.1f "+
+		"segments a second", len(took), campaign,
+		took[len(took)/2].Round(time.Millisecond), p99.Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond),
+		100*share, float64(len(took)+others)/ended.Sub(began).Seconds())
+	// Behind the campaign, half of them would wait for more than five seconds. The slowest of a few says how busy the
+	// machine is.
 	if p50 := took[len(took)/2]; p50 > 2*time.Second || testenv.Thorough() && p99 > 2*time.Second {
 		t.Errorf("half of them take more than %v, one of a hundred more than %v", p50, p99)
 	}

@@ -20,7 +20,8 @@ func TestPatroniRestored(t *testing.T) {
 	c := w.patroni
 	leader := c.Leader()
 	keeps := w.backupsOf(leader.Data, leader.Port())
-	c.Ctl("edit-config", "--force", "-p", "archive_mode=on", "-p", "archive_timeout=60s", "-p", "archive_command="+keeps.archive)
+	c.Ctl("edit-config", "--force", "-p", "archive_mode=on", "-p", "archive_timeout=60s", "-p", "archive_command="+
+		keeps.archive)
 	c.Ctl("restart", "intumwa", "--force")
 	c.Healthy()
 	w.pool.Reset()
@@ -32,7 +33,8 @@ func TestPatroniRestored(t *testing.T) {
 	keeps.does("base")
 	base := time.Now()
 	before := w.becomes(shop.sends(w.number(), "Amahoro").ID, "sent")
-	w.eventually(patience, "the base backup is older than a second", func() bool { return time.Since(base) > 1100*time.Millisecond })
+	w.eventually(patience, "the base backup is older than a second",
+		func() bool { return time.Since(base) > 1100*time.Millisecond })
 	moment := scalar[string](w, `SELECT clock_timestamp()::text`)
 	after := w.becomes(shop.sends(w.number(), "Amahoro ya none").ID, "sent")
 	keeps.archived()
@@ -54,7 +56,8 @@ func TestPatroniRestored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if output, err := keeps.tries(control, "-D", leader.Data, "-w", "-t", "60", "-l", filepath.Join(keeps.folder, "log"), verb); err != nil {
+		if output, err := keeps.tries(control, "-D", leader.Data, "-w", "-t", "60", "-l", filepath.Join(keeps.folder, "log"),
+			verb); err != nil {
 			log, _ := os.ReadFile(filepath.Join(keeps.folder, "log"))
 			t.Fatalf("pg_ctl %s: %v\n%s%s", verb, err, output, log)
 		}
@@ -82,7 +85,8 @@ func TestPatroniRestored(t *testing.T) {
 	}
 	w.orders(&restored, "", "restored")
 	if restored.Last < before.MessageID || restored.Next <= after.MessageID {
-		t.Errorf("the next id is %d after %d; until then there were %d and %d", restored.Next, restored.Last, before.MessageID, after.MessageID)
+		t.Errorf("the next id is %d after %d; until then there were %d and %d", restored.Next, restored.Last,
+			before.MessageID, after.MessageID)
 	}
 	ids := map[string]bool{}
 	for _, r := range shop.records() {

@@ -37,7 +37,8 @@ func TestPatroni(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	busy(t)
-	w := play(t, scene{carriers: []carrier{steady()}, patroni: true, config: tree{"database": tree{"require_standby": true}}})
+	w := play(t, scene{carriers: []carrier{steady()}, patroni: true,
+		config: tree{"database": tree{"require_standby": true}}})
 	c := w.patroni
 	events := []event{
 		{"the leader is killed with its Patroni", func(u *under) {

@@ -96,7 +96,8 @@ func (c *company) records() []record {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	rows, err := c.w.pool.Query(ctx, `
-		SELECT ulid, id, phone_number, body, segments, (ARRAY['pending', 'sent', 'failed'])[status + 1], coalesce(failure_reason, '')
+		SELECT ulid, id, phone_number, body, segments, (ARRAY['pending', 'sent', 'failed'])[status + 1],
+			coalesce(failure_reason, '')
 		FROM messages WHERE company_id = $1 ORDER BY id`, c.id)
 	if err != nil {
 		c.w.t.Fatalf("reading the messages: %v", err)

@@ -41,7 +41,8 @@ type told struct {
 func (w *world) reports(from time.Time) told {
 	w.t.Helper()
 	days := []string{"--from", from.Format(time.DateOnly), "--to", time.Now().Add(2 * time.Hour).Format(time.DateOnly)}
-	is := told{map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}}
+	is := told{map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{},
+		map[string]int64{}, map[string]int64{}}
 	var rows []quality
 	w.orders(&rows, "", append([]string{"report", "quality", "--by", "carrier,kind,cost_center"}, days...)...)
 	for _, r := range rows {
@@ -65,10 +66,12 @@ func (w *world) reports(from time.Time) told {
 	return is
 }
 
-// mixed sends n messages of every kind to two carriers, of which the second fails one in five, and returns what it sent.
+// mixed sends n messages of every kind to two carriers, of which the second fails one in five, and returns what it
+// sent.
 func (c *company) mixed(n int) (sent told) {
 	c.w.t.Helper()
-	sent = told{map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}}
+	sent = told{map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{},
+		map[string]int64{}, map[string]int64{}}
 	failing := []int{1, 14, 15, 2} // UNDELIV, EXPIRED, REJECTD, and refused for good
 	long := strings.Repeat("Umuti uri ku kigo ndangamagara. ", 6)
 	const batch = 100
@@ -114,7 +117,8 @@ func (c *company) mixed(n int) (sent told) {
 			continue
 		}
 		for _, one := range items {
-			body, _ := json.Marshal(map[string]any{"sender": c.sender, "phone_number": one.Number, "message": one.Message, "cost_center": label})
+			body, _ := json.Marshal(map[string]any{"sender": c.sender, "phone_number": one.Number, "message": one.Message,
+				"cost_center": label})
 			requests = append(requests, func() answer {
 				return c.calls(c.w.gateway, "POST", "/v1/sms", body, "Content-Type", "application/json")
 			})
@@ -139,12 +143,13 @@ func (c *company) mixed(n int) (sent told) {
 	return sent
 }
 
-// provesReports sends n messages, and compares all reports with what was sent, with the ledger and with the carriers' own
-// counts, before and after a purge.
+// provesReports sends n messages, and compares all reports with what was sent, with the ledger and with the carriers'
+// own counts, before and after a purge.
 func provesReports(t *testing.T, n int) {
 	busy(t)
 	quick := carriersim.Options{ReceiptDelay: 10 * time.Millisecond}
-	w := play(t, scene{carriers: []carrier{{sim: quick, link: tree{"window": 500}}, {sim: quick, link: tree{"window": 500}}},
+	w := play(t, scene{carriers: []carrier{{sim: quick, link: tree{"window": 500}},
+		{sim: quick, link: tree{"window": 500}}},
 		config: tree{"retention": tree{"messages": "720h"}, "api": tree{"rate_limit_per_minute": 1_000_000}}})
 	c := w.silentCompany("Raporo", 1_000_000)
 	sent := c.mixed(n)
@@ -153,8 +158,10 @@ func provesReports(t *testing.T, n int) {
 	compare := func(when string, from time.Time) {
 		t.Helper()
 		is := w.reports(from)
-		for name, pair := range map[string][2]map[string]int64{"accepted": {is.Accepted, sent.Accepted}, "sent": {is.Sent, sent.Sent}, "failed": {is.Failed, sent.Failed},
-			"reasons": {is.Reasons, sent.Reasons}, "segments": {is.Segments, sent.Segments}, "labels": {is.ByLabel, sent.ByLabel}} {
+		for name, pair := range map[string][2]map[string]int64{"accepted": {is.Accepted, sent.Accepted},
+			"sent": {is.Sent, sent.Sent}, "failed": {is.Failed, sent.Failed},
+			"reasons": {is.Reasons, sent.Reasons}, "segments": {is.Segments, sent.Segments},
+			"labels": {is.ByLabel, sent.ByLabel}} {
 			for key, want := range pair[1] {
 				if pair[0][key] != want {
 					t.Errorf("%s, %s of %s: %d, want %d", when, name, key, pair[0][key], want)
@@ -163,19 +170,23 @@ func provesReports(t *testing.T, n int) {
 		}
 		for _, carrier := range w.carriers {
 			if want := int64(carrier.Stats().Accepted); is.Submitted[carrier.Name()] != want {
-				t.Errorf("%s: %s accepted %d segments and the report has %d", when, carrier.Name(), want, is.Submitted[carrier.Name()])
+				t.Errorf("%s: %s accepted %d segments and the report has %d", when, carrier.Name(), want,
+					is.Submitted[carrier.Name()])
 			}
 		}
 		var money struct {
 			Opening, Purchases, Usage, Refunds, Corrections, Closing int64
 		}
-		w.orders(&money, "", "report", "money", "--company", c.number(), "--from", today.AddDate(0, 0, -1).Format(time.DateOnly), "--to", today.AddDate(0, 0, 1).Format(time.DateOnly))
+		w.orders(&money, "", "report", "money", "--company", c.number(), "--from",
+			today.AddDate(0, 0, -1).Format(time.DateOnly), "--to", today.AddDate(0, 0, 1).Format(time.DateOnly))
 		var used, refunded, credits int64
-		if err := w.pool.QueryRow(t.Context(), `SELECT -sum(amount) FILTER (WHERE kind = 'send'), coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0), sum(amount) FROM ledger WHERE company_id = $1`, c.id).
+		if err := w.pool.QueryRow(t.Context(), `SELECT -sum(amount) FILTER (WHERE kind = 'send'),
+			coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0), sum(amount) FROM ledger WHERE company_id = $1`, c.id).
 			Scan(&used, &refunded, &credits); err != nil {
 			t.Fatal(err)
 		}
-		if abs(money.Usage) != used || money.Refunds != refunded || money.Closing != credits || money.Opening != 0 || money.Purchases != 1_000_000 {
+		if abs(money.Usage) != used || money.Refunds != refunded || money.Closing != credits || money.Opening != 0 ||
+			money.Purchases != 1_000_000 {
 			t.Errorf("%s: %+v, the ledger has used %d, refunded %d, left %d", when, money, used, refunded, credits)
 		}
 		if want := sent.Segments["lumitel"] + sent.Segments["leo"]; used != want {
@@ -186,10 +197,12 @@ func provesReports(t *testing.T, n int) {
 	compare("before the purge", today)
 
 	w.gateway.terminate()
-	for _, statement := range []string{ // of 100,000 messages a whole range of ids is counted for the last time, as after 40 days
+	for _, statement := range []string{
+		// of 100,000 messages a whole range of ids is counted for the last time, as after 40 days
 		`UPDATE tally_chunks SET changed_at = changed_at - interval '40 days', counted_at = '-infinity'`,
 		`UPDATE segments SET submitted_at = submitted_at - interval '40 days', receipt_at = receipt_at - interval '40 days'`,
-		`UPDATE messages SET created_at = created_at - interval '40 days', sent_at = sent_at - interval '40 days', failed_at = failed_at - interval '40 days'`,
+		`UPDATE messages SET created_at = created_at - interval '40 days', sent_at = sent_at - interval '40 days',
+			failed_at = failed_at - interval '40 days'`,
 		`UPDATE batches SET created_at = created_at - interval '40 days'`,
 	} {
 		if _, err := w.pool.Exec(t.Context(), statement); err != nil {

@@ -34,7 +34,8 @@ func TestRestoredToAMoment(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	for _, echoes := range []bool{false, true} {
-		t.Run(map[bool]string{false: "no echo", true: "echoed references"}[echoes], func(t *testing.T) { restoredToAMoment(t, echoes) })
+		t.Run(map[bool]string{false: "no echo", true: "echoed references"}[echoes],
+			func(t *testing.T) { restoredToAMoment(t, echoes) })
 	}
 }
 
@@ -55,17 +56,20 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	keeps.does("base")
 	base := time.Now()
 	_, campaign := shop.bulk(campaignOf, nil) // it mostly waits: single messages go first
-	w.eventually(patience, "the base backup is older than a second", func() bool { return time.Since(base) > 1100*time.Millisecond })
+	w.eventually(patience, "the base backup is older than a second",
+		func() bool { return time.Since(base) > 1100*time.Millisecond })
 	// No receipt arrives from shortly before that moment on: one from the lost time would match nothing. Those in
 	// flight are answered, so they are committed.
 	w.lumitel.Faults(func(f *carriersim.Faults) { f.HoldReceipts = true })
-	w.eventually(settledWithin, "no receipt is under way", func() bool { s := w.lumitel.Stats(); return s.Confirmed == s.Receipts })
+	w.eventually(settledWithin, "no receipt is under way",
+		func() bool { s := w.lumitel.Stats(); return s.Confirmed == s.Receipts })
 	single, bulk := w.has(l.word), w.has(campaign)
 	moment := scalar[string](w, `SELECT clock_timestamp()::text`)
 	accepted := int(l.accepted.Load())
-	w.eventually(patience, "the carrier has had some of what waited at the moment, and of what was accepted later", func() bool {
-		return w.has(campaign) > bulk+2*window && w.has(l.word) > max(single, accepted)+20
-	})
+	w.eventually(patience, "the carrier has had some of what waited at the moment, and of what was accepted later",
+		func() bool {
+			return w.has(campaign) > bulk+2*window && w.has(l.word) > max(single, accepted)+20
+		})
 	keeps.archived()
 	l.ends()
 
@@ -98,8 +102,10 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 		Held int   `json:"held"`
 	}
 	w.orders(&restored, "", "restored")
-	if left := scalar[int](w, `SELECT count(*) FROM outbox`); restored.Held != waiting || left != 0 || waiting <= 2*window || restored.Next <= restored.Last {
-		t.Errorf("%d messages waited at the moment: %d are held and %d left; the next id is %d after %d", waiting, restored.Held, left, restored.Next, restored.Last)
+	if left := scalar[int](w, `SELECT count(*) FROM outbox`); restored.Held != waiting || left != 0 ||
+		waiting <= 2*window || restored.Next <= restored.Last {
+		t.Errorf("%d messages waited at the moment: %d are held and %d left; the next id is %d after %d", waiting,
+			restored.Held, left, restored.Next, restored.Last)
 	}
 	w.audited()
 
@@ -111,7 +117,8 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	if fresh.MessageID < restored.Next {
 		t.Errorf("the next message has id %d, want %d or more", fresh.MessageID, restored.Next)
 	}
-	w.eventually(settledWithin, "all receipts have come", func() bool { s := w.lumitel.Stats(); return s.ReceiptsWaiting == 0 && s.Confirmed >= s.Accepted })
+	w.eventually(settledWithin, "all receipts have come",
+		func() bool { s := w.lumitel.Stats(); return s.ReceiptsWaiting == 0 && s.Confirmed >= s.Accepted })
 	if n := w.lumitel.Stats().Accepted; n != carried+1 {
 		t.Errorf("%d messages went out by themselves", n-carried-1)
 	}
@@ -147,15 +154,18 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	for _, m := range open {
 		_, has := at[m.To]
 		if has != (m.Receipts > 0) || has && m.ReceiptState != "DELIVRD" {
-			t.Errorf("message %s: the carrier has it: %v; %d receipts name it, the last %q", m.ID, has, m.Receipts, m.ReceiptState)
+			t.Errorf("message %s: the carrier has it: %v; %d receipts name it, the last %q", m.ID, has, m.Receipts,
+				m.ReceiptState)
 		}
 		if has {
 			delivered++
 		}
 	}
 	settled := restored.Held - len(open)
-	if echoes && (settled == 0 || delivered > 0) || !echoes && (settled > 0 || delivered == 0) || lost == 0 || len(open) == delivered {
-		t.Errorf("of %d held messages %d settled by themselves and %d are unanswered, of which the carrier has %d; %d messages are lost", restored.Held, settled, len(open), delivered, lost)
+	if echoes && (settled == 0 || delivered > 0) || !echoes && (settled > 0 || delivered == 0) || lost == 0 ||
+		len(open) == delivered {
+		t.Errorf("of %d held messages %d settled by themselves and %d are unanswered, of which the carrier has %d; %d "+
+			"messages are lost", restored.Held, settled, len(open), delivered, lost)
 	}
 	// A message accepted after the moment is unknown: its customer may send it again with the same idempotency key.
 	for i, o := range l.outcomes {
@@ -170,7 +180,8 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	// The operator decides.
 	var done decided
 	if delivered > 0 {
-		w.orders(&done, "", "unanswered", "settle", "--as", "sent", "--carrier", "lumitel", "--receipts", "some", "--reason", "receipts name them")
+		w.orders(&done, "", "unanswered", "settle", "--as", "sent", "--carrier", "lumitel", "--receipts", "some", "--reason",
+			"receipts name them")
 		if done != (decided{Messages: delivered}) {
 			t.Errorf("%+v settled, want %d", done, delivered)
 		}
@@ -215,9 +226,11 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 		}
 		return true
 	})
-	t.Logf("at the moment %d messages were in the database and %d of them waited; %d that were accepted later are lost, %d of them carried; "+
+	t.Logf("at the moment %d messages were in the database and %d of them waited; %d that were accepted later are lost, "+
+		"%d of them carried; "+
 		"of those that waited %d were settled by echoed references, %d named by receipts, %d sent again",
-		len(records), restored.Held, int(l.accepted.Load())-(len(records)-campaignOf), lost, settled, delivered, len(open)-delivered)
+		len(records), restored.Held, int(l.accepted.Load())-(len(records)-campaignOf), lost, settled, delivered,
+		len(open)-delivered)
 }
 
 // has counts the carrier's messages whose text begins with a word.

@@ -29,13 +29,14 @@ type retired struct {
 	Left       int64 `json:"left"`
 }
 
-// A carrier is retired to another one under load, and a gateway is killed meanwhile. Nothing is lost or charged twice, at
-// most one window of each link arrives twice, and the carrier gets nothing new.
+// A carrier is retired to another one under load, and a gateway is killed meanwhile. Nothing is lost or charged twice,
+// at most one window of each link arrives twice, and the carrier gets nothing new.
 func TestRetiredToAnother(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{closing(), steady()}, gateways: []tree{{}, {}}})
-	l := w.company("Isoko", 1_000_000).sendsMany(&load{messages: 1200, keyed: true, at: func(n int) *gateway { return w.gateways[n%2] }})
+	l := w.company("Isoko", 1_000_000).sendsMany(
+		&load{messages: 1200, keyed: true, at: func(n int) *gateway { return w.gateways[n%2] }})
 	l.reaches(400)
 	var dry, done retired
 	w.orders(&dry, "", "carrier", "retire", "--name", "lumitel", "--to", "leo", "--dry-run")
@@ -61,16 +62,18 @@ func TestRetiredToAnother(t *testing.T) {
 func (w *world) silentSince(carrier string) {
 	w.t.Helper()
 	const moment = time.Second // of a busy machine; a notice takes some milliseconds
-	if n := scalar[int](w, `SELECT count(*) FROM messages m JOIN retired_carriers r ON r.carrier = m.carrier WHERE m.created_at > r.at + $1::interval`, moment); n > 0 {
+	if n := scalar[int](w, `SELECT count(*) FROM messages m JOIN retired_carriers r ON r.carrier = m.carrier
+		WHERE m.created_at > r.at + $1::interval`, moment); n > 0 {
 		w.t.Errorf("%d messages were routed to %s later", n, carrier)
 	}
-	if n := scalar[int](w, `SELECT count(*) FROM segments s JOIN retired_carriers r USING (carrier) WHERE s.submitted_at > r.at + $1::interval`, 2*moment); n > 0 {
+	if n := scalar[int](w, `SELECT count(*) FROM segments s JOIN retired_carriers r USING (carrier)
+		WHERE s.submitted_at > r.at + $1::interval`, 2*moment); n > 0 {
 		w.t.Errorf("%d segments went to %s later", n, carrier)
 	}
 }
 
-// A carrier closes under load, and no other takes over. What it has is settled by its receipts; everything else fails at
-// once and is refunded, also what is scheduled. The customer hears of each message once.
+// A carrier closes under load, and no other takes over. What it has is settled by its receipts; everything else fails
+// at once and is refunded, also what is scheduled. The customer hears of each message once.
 func TestRetiredToNone(t *testing.T) {
 	t.Parallel()
 	busy(t)
@@ -149,7 +152,8 @@ func (g *gateway) reloads(carriers ...tree) {
 	}
 	before := bytes.Count(g.logText(), []byte("configuration_reloaded"))
 	signal(g.w.t, g, syscall.SIGHUP)
-	g.w.eventually(finalWithin, "the configuration is reloaded", func() bool { return bytes.Count(g.logText(), []byte("configuration_reloaded")) > before })
+	g.w.eventually(finalWithin, "the configuration is reloaded",
+		func() bool { return bytes.Count(g.logText(), []byte("configuration_reloaded")) > before })
 }
 
 // A carrier is added and changed by reload under load, retired, and removed by reload when its last receipt has come.
@@ -163,7 +167,8 @@ func TestCarrierComesAndGoes(t *testing.T) {
 	w.gateway.extra = w.gateway.extra.over(tree{"carriers": []tree{lumitel}})
 	w.gateway.configure()
 	w.gateway.start()
-	l := w.company("Isoko", 1_000_000).sendsMany(&load{messages: 4000, senders: 8, keyed: true, pause: 40 * time.Millisecond})
+	l := w.company("Isoko", 1_000_000).sendsMany(
+		&load{messages: 4000, senders: 8, keyed: true, pause: 40 * time.Millisecond})
 	l.reaches(100)
 	more := func(what string, of *smsc, change func()) {
 		t.Helper()
@@ -173,9 +178,11 @@ func TestCarrierComesAndGoes(t *testing.T) {
 	}
 	lumitel["prefixes"], leo["prefixes"] = []string{"62"}, []string{w.lumitel.prefix}
 	more("leo has joined and carries", w.carriers[1], func() { w.gateway.reloads(lumitel, leo) })
-	leo = leo.over(tree{"confirm": "receipt", "links": []tree{leo["links"].([]tree)[0].over(tree{"system_type": "new", "tps": 50})}})
+	leo = leo.over(
+		tree{"confirm": "receipt", "links": []tree{leo["links"].([]tree)[0].over(tree{"system_type": "new", "tps": 50})}})
 	more("leo is changed and carries", w.carriers[1], func() { w.gateway.reloads(lumitel, leo) })
-	more("lumitel carries what leo had", w.lumitel, func() { w.orders(&retired{}, "", "carrier", "retire", "--name", "leo", "--to", "lumitel") })
+	more("lumitel carries what leo had", w.lumitel,
+		func() { w.orders(&retired{}, "", "carrier", "retire", "--name", "leo", "--to", "lumitel") })
 	w.eventually(settledWithin, "leo has reported everything", func() bool {
 		return scalar[int](w, `SELECT count(*) FROM messages WHERE status = 0 AND carrier = 'leo'`) == 0
 	})
@@ -183,7 +190,8 @@ func TestCarrierComesAndGoes(t *testing.T) {
 	l.ends()
 	l.adds(0)
 	w.eventually(finalWithin, "no metric speaks of leo's backlog", func() bool {
-		return w.gateway.metric("intumwa_carrier_info", `carrier="leo"`) == 0 && !w.gateway.shows("intumwa_queue_oldest_age_seconds", `carrier="leo"`)
+		return w.gateway.metric("intumwa_carrier_info", `carrier="leo"`) == 0 &&
+			!w.gateway.shows("intumwa_queue_oldest_age_seconds", `carrier="leo"`)
 	})
 }
 

@@ -33,10 +33,12 @@ func (c *company) binds(n int, addresses ...string) *program {
 	w := c.w
 	w.t.Helper()
 	systemID, password := c.key()
-	p := &program{from: c, word: word(), accepted: map[string]string{}, receipts: map[string]int{}, states: map[string]string{}, refused: map[smpp.Status]int{}}
+	p := &program{from: c, word: word(), accepted: map[string]string{}, receipts: map[string]int{},
+		states: map[string]string{}, refused: map[smpp.Status]int{}}
 	w.secret(p.word)
 	for range n {
-		b, err := smpp.New(smpp.Options{Carrier: "gateway", Name: c.sender, Window: 20, Version: smpp.Version34, Deliver: p.receive,
+		b, err := smpp.New(smpp.Options{Carrier: "gateway", Name: c.sender, Window: 20, Version: smpp.Version34,
+			Deliver: p.receive,
 			Account: smpp.Account{Addresses: addresses, SystemID: systemID, Password: password}})
 		if err != nil {
 			w.t.Fatal(err)
@@ -57,7 +59,8 @@ func (c *company) key() (systemID, password string) {
 		SystemID string `json:"system_id"`
 		Password string `json:"password"`
 	}
-	c.w.orders(&made, "", "smpp", "create", "--company", c.number(), "--name", "program", "--networks", "127.0.0.0/8", "--tps", "10000", "--window", "20")
+	c.w.orders(&made, "", "smpp", "create", "--company", c.number(), "--name", "program", "--networks", "127.0.0.0/8",
+		"--tps", "10000", "--window", "20")
 	c.w.secret(made.Password)
 	return made.SystemID, made.Password
 }
@@ -72,8 +75,8 @@ func (p *program) receive(d *smpp.Delivery) {
 	d.Respond(smpp.StatusOK)
 }
 
-// sends submits messages from..to over all binds, at most rate a second. A message without an answer is not repeated: the
-// customer is in doubt.
+// sends submits messages from..to over all binds, at most rate a second. A message without an answer is not repeated:
+// the customer is in doubt.
 func (p *program) sends(from, to, rate int) {
 	var all sync.WaitGroup
 	tick := time.NewTicker(time.Second / time.Duration(rate))
@@ -83,7 +86,8 @@ func (p *program) sends(from, to, rate int) {
 		b, text := p.binds[i%len(p.binds)], fmt.Sprintf("%s %06d", p.word, i)
 		number := p.from.w.subscriber(i)
 		all.Go(func() {
-			m := smpp.Submit{Source: p.from.sender, SourceTON: 5, Dest: strings.TrimPrefix(number, "+"), DestTON: 1, DestNPI: 1, RegisteredDelivery: 1, ShortMessage: []byte(text)}
+			m := smpp.Submit{Source: p.from.sender, SourceTON: 5, Dest: strings.TrimPrefix(number, "+"), DestTON: 1, DestNPI: 1,
+				RegisteredDelivery: 1, ShortMessage: []byte(text)}
 			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 				done := make(chan smpp.Result, 1)
 				ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -119,8 +123,8 @@ func (p *program) answered(text string, r smpp.Result) bool {
 	return true
 }
 
-// adds checks that each answered message is recorded once under its id, charged, and reported once with the same id; that
-// nothing came to a carrier that is not charged; and that each lost session of a link repeated at most its window.
+// adds checks that each answered message is recorded once under its id, charged, and reported once with the same id;
+// that nothing came to a carrier that is not charged; and that each lost session of a link repeated at most its window.
 func (p *program) adds(duplicates int) {
 	w := p.from.w
 	w.t.Helper()
@@ -137,7 +141,8 @@ func (p *program) adds(duplicates int) {
 		}
 		return n
 	}
-	w.eventually(settledWithin, "every acknowledged message has its receipt", func() bool { return reported() == len(p.accepted) })
+	w.eventually(settledWithin, "every acknowledged message has its receipt",
+		func() bool { return reported() == len(p.accepted) })
 	records := map[string]record{}
 	for _, r := range p.from.records() {
 		records[r.ID] = r
@@ -155,7 +160,8 @@ func (p *program) adds(duplicates int) {
 		}
 	}
 	if more := len(records) - len(p.accepted); more < 0 || more > p.doubtful {
-		w.t.Errorf("%d messages are recorded beside the %d acknowledged ones, with %d without an answer", more, len(p.accepted), p.doubtful)
+		w.t.Errorf("%d messages are recorded beside the %d acknowledged ones, with %d without an answer", more,
+			len(p.accepted), p.doubtful)
 	}
 	if twice > duplicates {
 		w.t.Errorf("%d receipts came twice", twice)
@@ -182,12 +188,13 @@ func (p *program) adds(duplicates int) {
 		w.t.Errorf("%d messages arrived twice, at most %d may", again, repeatable)
 	}
 	w.audited()
-	w.t.Logf("%d acknowledged, %d without an answer, %d receipts twice, refused %v; %d arrived, %d charged, %d arrived twice of at most %d",
+	w.t.Logf("%d acknowledged, %d without an answer, %d receipts twice, refused %v; %d arrived, %d charged, %d arrived "+
+		"twice of at most %d",
 		len(p.accepted), p.doubtful, twice, p.refused, arrived, spent, again, repeatable)
 }
 
-// The gateway is killed while a customer's program submits 500 messages a second. No acknowledged message is lost or charged
-// twice, and every receipt comes after the next bind with the same id.
+// The gateway is killed while a customer's program submits 500 messages a second. No acknowledged message is lost or
+// charged twice, and every receipt comes after the next bind with the same id.
 func TestBindsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	busy(t)
@@ -196,15 +203,16 @@ func TestBindsSurviveAKill(t *testing.T) {
 	p := w.company("Banki", 1_000_000).binds(4, address)
 	sent := make(chan struct{})
 	go func() { defer close(sent); p.sends(0, 1500, 500) }()
-	w.eventually(onTheWayWithin, "a third is accepted", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.accepted) > 500 })
+	w.eventually(onTheWayWithin, "a third is accepted",
+		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.accepted) > 500 })
 	w.gateway.kill()
 	w.gateway.start()
 	<-sent
 	p.adds(4 * smpp.DefaultDeliverWindow)
 }
 
-// Kannel submits 500 messages a second while the gateway is killed. Each message that Kannel knows to be accepted is recorded
-// under its id, and its receipt comes after the next bind with the same id.
+// Kannel submits 500 messages a second while the gateway is killed. Each message that Kannel knows to be accepted is
+// recorded under its id, and its receipt comes after the next bind with the same id.
 func TestKannelSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	busy(t)
@@ -234,7 +242,8 @@ max-pending-submits = 20
 	for i := range messages {
 		<-tick.C
 		senders.Go(func() {
-			k.Send(fmt.Sprint(i), fmt.Sprintf("%s %06d", text, i), "to="+strings.TrimPrefix(w.subscriber(i), "+"), "source-addr-ton=5")
+			k.Send(fmt.Sprint(i), fmt.Sprintf("%s %06d", text, i), "to="+strings.TrimPrefix(w.subscriber(i), "+"),
+				"source-addr-ton=5")
 		})
 		if i == messages/2 {
 			w.gateway.kill()
@@ -283,7 +292,8 @@ func TestBindsMove(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	addresses := []string{rig.FreeAddress(), rig.FreeAddress()}
-	w := play(t, scene{carriers: []carrier{steady()}, gateways: []tree{{"smpp_server": tree{"listen": addresses[0]}}, {"smpp_server": tree{"listen": addresses[1]}}}})
+	w := play(t, scene{carriers: []carrier{steady()}, gateways: []tree{{"smpp_server": tree{"listen": addresses[0]}},
+		{"smpp_server": tree{"listen": addresses[1]}}}})
 	p := w.company("Banki", 1_000_000).binds(2, addresses...)
 	p.sends(0, 300, 500)
 	w.gateways[0].kill()

@@ -48,7 +48,8 @@ func TestSoak(t *testing.T) {
 	const length, senders, pause = 10 * time.Minute, 20, 100 * time.Millisecond
 	const messages = int(length/pause) * senders
 	w := play(t, scene{dark: true, carriers: []carrier{{
-		sim: carriersim.Options{RespDelay: 5 * time.Millisecond, ReceiptDelay: 50 * time.Millisecond, ReceiptLead: 20 * time.Millisecond, MaxLog: 20*messages + 1000},
+		sim: carriersim.Options{RespDelay: 5 * time.Millisecond, ReceiptDelay: 50 * time.Millisecond,
+			ReceiptLead: 20 * time.Millisecond, MaxLog: 20*messages + 1000},
 	}}})
 	w.gateway.build = release.get(t)
 	w.gateway.start()
@@ -66,7 +67,8 @@ func TestSoak(t *testing.T) {
 		return nowGoroutines <= goroutines*1.1 && nowMemory <= memory*1.1
 	})
 	nowMemory, nowGoroutines := size()
-	figures := fmt.Sprintf("after a fifth %.0f MB and %.0f goroutines, at the end %.0f MB and %.0f", memory/1e6, goroutines, nowMemory/1e6, nowGoroutines)
+	figures := fmt.Sprintf("after a fifth %.0f MB and %.0f goroutines, at the end %.0f MB and %.0f", memory/1e6,
+		goroutines, nowMemory/1e6, nowGoroutines)
 	t.Log(figures)
 	if nowGoroutines > goroutines*1.1 || nowMemory > memory*1.1 {
 		t.Errorf("the process grew by more than a tenth: %s", figures)

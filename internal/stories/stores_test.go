@@ -47,7 +47,8 @@ func TestRedisGoneMidLoad(t *testing.T) {
 		w.redisServer.Kill()
 		accepted, carried := int(l.accepted.Load()), w.lumitel.Stats().Accepted
 		l.reaches(accepted + 300)
-		w.eventually(15*time.Second, "messages are carried without Redis", func() bool { return w.lumitel.Stats().Accepted > carried+200 })
+		w.eventually(15*time.Second, "messages are carried without Redis",
+			func() bool { return w.lumitel.Stats().Accepted > carried+200 })
 		w.redisServer.Start()
 	}
 	l.onlyAnswers(http.StatusOK)

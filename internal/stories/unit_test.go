@@ -106,7 +106,8 @@ func (w *world) boots(unit, program, config string) *manager {
 		}
 	})
 	w.eventually(10*time.Second, "systemd is there", func() bool {
-		children, err := os.ReadFile("/proc/" + strconv.Itoa(boot.Process.Pid) + "/task/" + strconv.Itoa(boot.Process.Pid) + "/children")
+		children, err := os.ReadFile("/proc/" + strconv.Itoa(boot.Process.Pid) + "/task/" + strconv.Itoa(boot.Process.Pid) +
+			"/children")
 		if m.pid = strings.TrimSpace(string(children)); err != nil || m.pid == "" {
 			return false
 		}
@@ -160,7 +161,8 @@ func (m *manager) systemctl(args ...string) (string, error) {
 	m.w.t.Helper()
 	ctx, cancel := context.WithTimeout(m.w.t.Context(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, testenv.Tool(m.w.t, "nsenter"), append([]string{"--target", m.pid, "--mount", "--pid", "--cgroup", "systemctl"}, args...)...)
+	command := exec.CommandContext(ctx, testenv.Tool(m.w.t, "nsenter"),
+		append([]string{"--target", m.pid, "--mount", "--pid", "--cgroup", "systemctl"}, args...)...)
 	output, err := command.CombinedOutput()
 	return strings.TrimSpace(string(output)), err
 }
@@ -193,7 +195,8 @@ func TestUnderSystemd(t *testing.T) {
 		}
 	}()
 	w.eventually(readyWithin, "the unit is ready", w.gateway.isReady)
-	if started := time.Unix(int64(w.gateway.metric("process_start_time_seconds")), 0); time.Since(started).Abs() > time.Hour {
+	if started := time.Unix(int64(w.gateway.metric("process_start_time_seconds")), 0); time.Since(
+		started).Abs() > time.Hour {
 		t.Errorf("in its sandbox the process cannot tell when it started: %s", started) // nor somaxconn, for its listeners
 	}
 	w.bound()
@@ -206,7 +209,10 @@ func TestUnderSystemd(t *testing.T) {
 		}
 	}
 	does("kill", "--signal=KILL", "--kill-who=main", unit)
-	w.eventually(readyWithin, "it was started again", func() bool { return m.shows(unit, "NRestarts") == "1" && w.gateway.isReady() })
+	w.eventually(readyWithin, "it was started again", func() bool {
+		return m.shows(unit, "NRestarts") == "1" &&
+			w.gateway.isReady()
+	})
 	w.becomes(shop.sends(w.number(), "Amahoro twese").ID, "sent")
 	does("stop", "intumwa*") // as in the manual
 	if result, state := m.shows(unit, "Result"), m.shows(unit, "ActiveState"); result != "success" || state != "inactive" {

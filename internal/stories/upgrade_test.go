@@ -41,12 +41,13 @@ func TestRollingUpgrade(t *testing.T) {
 	w.bound()
 	shop := w.company("Isoko", 1_000_000)
 	var proxy atomic.Pointer[gateway] // the target of all requests; nil: both
-	l := shop.sendsMany(&load{messages: 100_000, senders: 16, pause: 60 * time.Millisecond, keyed: true, at: func(n int) *gateway {
-		if only := proxy.Load(); only != nil {
-			return only
-		}
-		return w.turns(n)
-	}})
+	l := shop.sendsMany(&load{messages: 100_000, senders: 16, pause: 60 * time.Millisecond, keyed: true,
+		at: func(n int) *gateway {
+			if only := proxy.Load(); only != nil {
+				return only
+			}
+			return w.turns(n)
+		}})
 	more := func() {
 		l.reaches(int(l.accepted.Load()) + 100)
 		carried := w.lumitel.Stats().Accepted

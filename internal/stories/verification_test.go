@@ -20,7 +20,8 @@ import (
 
 var tenDigits = regexp.MustCompile(`\b\d{10}\b`)
 
-// codes returns the codes that a carrier got for a number, of ten digits: shorter ones may stand by chance in other numbers.
+// codes returns the codes that a carrier got for a number, of ten digits: shorter ones may stand by chance in other
+// numbers.
 func (s *smsc) codes(number string) (codes []string) {
 	for _, submit := range s.Submits() {
 		if "+"+submit.Destination.Addr == number {
@@ -40,9 +41,9 @@ func ends(t *testing.T, s carriersim.Submit) time.Duration {
 	return time.Duration(minutes)*time.Minute + time.Duration(seconds)*time.Second
 }
 
-// TestCodesAreNowhere: verifications of every form go out, one again, one after a lost response, and one by a second carrier.
-// Each carrier gets the code and the ttl as validity_period. Then the codes are in no column of the database, no key of
-// Redis, no log, no webhook, no trace and no answer.
+// TestCodesAreNowhere: verifications of every form go out, one again, one after a lost response, and one by a second
+// carrier. Each carrier gets the code and the ttl as validity_period. Then the codes are in no column of the database,
+// no key of Redis, no log, no webhook, no trace and no answer.
 func TestCodesAreNowhere(t *testing.T) {
 	t.Parallel()
 	w := play(t, scene{
@@ -71,7 +72,8 @@ func TestCodesAreNowhere(t *testing.T) {
 			Expires string `json:"expires_at"`
 			Created string `json:"created_at"`
 		}
-		shop.requests(http.MethodPost, "/v1/verifications", tree{"phone_number": number, "sender": "Isoko", "code_length": 10, "ttl": ttl}.over(more), &v)
+		shop.requests(http.MethodPost, "/v1/verifications", tree{"phone_number": number, "sender": "Isoko", "code_length": 10,
+			"ttl": ttl}.over(more), &v)
 		created, _ := time.Parse(time.RFC3339, v.Created)
 		if expires, err := time.Parse(time.RFC3339, v.Expires); err != nil || expires.Sub(created) != ttl*time.Second {
 			t.Errorf("it ends at %s, %v", v.Expires, err)
@@ -146,7 +148,8 @@ func TestCodesAreNowhere(t *testing.T) {
 			if status := check(v, v.code, nil); status != http.StatusTooManyRequests {
 				t.Errorf("the right code after five wrong ones: %d", status)
 			}
-		} else if status := check(v, v.code, tree{"amount": "25 000 FBu", "payee": "Chez Aline"}); i == 4 && status != http.StatusOK || i != 4 && status != http.StatusBadRequest {
+		} else if status := check(v, v.code, tree{"amount": "25 000 FBu", "payee": "Chez Aline"}); i == 4 &&
+			status != http.StatusOK || i != 4 && status != http.StatusBadRequest {
 			t.Errorf("%d: a payment that it has, or has not: %d", i, status)
 		}
 		if status := check(v, v.code, nil); i != 4 && i != 3 && status != http.StatusOK {
@@ -156,7 +159,8 @@ func TestCodesAreNowhere(t *testing.T) {
 			answers.Write(shop.calls(w.gateway, http.MethodGet, path, nil).body)
 		}
 	}
-	for _, command := range [][]string{{"message", "show", "--id", all[2].sms}, {"log"}, {"verification", "text", "list"}} {
+	for _, command := range [][]string{{"message", "show", "--id", all[2].sms}, {"log"},
+		{"verification", "text", "list"}} {
 		var shown any
 		w.orders(&shown, "", command...)
 		fmt.Fprint(&answers, shown)
@@ -187,7 +191,8 @@ func TestCodesAreNowhere(t *testing.T) {
 			t.Errorf("an answer has a code: %s", excerpt(answers.Bytes(), i, len(v.code)))
 		}
 	}
-	w.holdsNone(all[0].code, all[1].code, all[2].code, all[3].code, all[4].code, all[5].code, all[6].code, all[7].code, all[8].code, all[9].code, all[10].code)
+	w.holdsNone(all[0].code, all[1].code, all[2].code, all[3].code, all[4].code, all[5].code, all[6].code, all[7].code,
+		all[8].code, all[9].code, all[10].code)
 	if n := scalar[int](w, `SELECT count(*) FROM messages WHERE secret IS NOT NULL`); n != 0 {
 		t.Errorf("%d final messages have a secret", n)
 	}
@@ -200,7 +205,8 @@ func TestCodesAreNowhere(t *testing.T) {
 func (g *gateway) traces(link string) func() []byte {
 	g.w.t.Helper()
 	ctx, end := context.WithCancel(g.w.t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.ops+"/debug/links/"+link+"/trace?seconds=300", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.ops+"/debug/links/"+link+
+		"/trace?seconds=300", http.NoBody)
 	if err != nil {
 		g.w.t.Fatal(err)
 	}
@@ -216,14 +222,16 @@ func (g *gateway) traces(link string) func() []byte {
 	return func() []byte { end(); return <-read }
 }
 
-// holdsNone searches every row of the database, and every value in Redis, for texts, also in hexadecimal, as bytea has them.
+// holdsNone searches every row of the database, and every value in Redis, for texts, also in hexadecimal, as bytea has
+// them.
 func (w *world) holdsNone(texts ...string) {
 	w.t.Helper()
 	var patterns []string
 	for _, text := range texts {
 		patterns = append(patterns, "%"+text+"%", "%"+hex.EncodeToString([]byte(text))+"%")
 	}
-	rows, err := w.pool.Query(w.t.Context(), `SELECT quote_ident(table_schema) || '.' || quote_ident(table_name) FROM information_schema.tables
+	rows, err := w.pool.Query(w.t.Context(), `SELECT quote_ident(table_schema) || '.' || quote_ident(table_name)
+		FROM information_schema.tables
 		WHERE table_type = 'BASE TABLE' AND table_schema = 'public'`)
 	if err != nil {
 		w.t.Fatal(err)
@@ -233,7 +241,8 @@ func (w *world) holdsNone(texts ...string) {
 		w.t.Fatalf("%d tables, %v", len(tables), err)
 	}
 	for _, table := range tables {
-		for _, row := range scalar[[]string](w, `SELECT coalesce(array_agg(x::text), '{}') FROM `+table+` x WHERE x::text LIKE ANY($1)`, patterns) {
+		for _, row := range scalar[[]string](w, `SELECT coalesce(array_agg(x::text), '{}') FROM `+table+
+			` x WHERE x::text LIKE ANY($1)`, patterns) {
 			w.t.Errorf("%s holds it: %s", table, row)
 		}
 	}

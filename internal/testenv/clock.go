@@ -24,8 +24,10 @@ func NewClock(t testing.TB, pools ...*pgxpool.Pool) *Clock {
 		CREATE SCHEMA clock;
 		CREATE TABLE clock.step (ahead interval NOT NULL);
 		INSERT INTO clock.step VALUES ('0');
-		CREATE FUNCTION clock.now() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT pg_catalog.now() + ahead FROM clock.step';
-		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM clock.step';
+		CREATE FUNCTION clock.now() RETURNS timestamptz LANGUAGE sql STABLE AS
+			'SELECT pg_catalog.now() + ahead FROM clock.step';
+		CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+			'SELECT pg_catalog.clock_timestamp() + ahead FROM clock.step';
 		DO $$
 		DECLARE change text;
 		BEGIN
@@ -47,7 +49,8 @@ func NewClock(t testing.TB, pools ...*pgxpool.Pool) *Clock {
 // Set sets the clock this far ahead of the machine's.
 func (c *Clock) Set(ahead time.Duration) {
 	c.t.Helper()
-	if _, err := c.pool.Exec(context.Background(), `UPDATE clock.step SET ahead = make_interval(secs => $1)`, ahead.Seconds()); err != nil {
+	if _, err := c.pool.Exec(context.Background(), `UPDATE clock.step SET ahead = make_interval(secs => $1)`,
+		ahead.Seconds()); err != nil {
 		c.t.Fatalf("setting the clock of this test's database: %v", err)
 	}
 }

@@ -37,8 +37,8 @@ func Database(t testing.TB) string {
 	return inDatabase(server, name)
 }
 
-// Pool connects to a new Database and is closed after the test. On a busy machine the filling of a table may take longer
-// than a statement of the product may.
+// Pool connects to a new Database and is closed after the test. On a busy machine the filling of a table may take
+// longer than a statement of the product may.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	ctx, cancel := within()
@@ -56,7 +56,8 @@ func Pool(t testing.TB) *pgxpool.Pool {
 func Companies(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `WITH u AS (
-			INSERT INTO users (email, name, password_hash) SELECT n || '@example.com', 'U', 'x' FROM generate_series(1, $1::int) n RETURNING id
+			INSERT INTO users (email, name, password_hash) SELECT n || '@example.com', 'U', 'x'
+				FROM generate_series(1, $1::int) n RETURNING id
 		), c AS (
 			INSERT INTO companies (owner_id, name, approved) SELECT id, 'C', true FROM u RETURNING id
 		)

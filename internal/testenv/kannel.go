@@ -78,7 +78,8 @@ func NewKannel(t testing.TB, group string) *Kannel {
 		_ = l.Close()
 	}
 	conf := filepath.Join(dir, "kannel.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, kannelConf, ports[0], ports[1], ports[2], group, k.reports.URL, dir), 0o600); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, kannelConf, ports[0], ports[1], ports[2], group, k.reports.URL, dir),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	k.sendsms = fmt.Sprintf("http://127.0.0.1:%d/cgi-bin/sendsms", ports[2])
@@ -123,8 +124,8 @@ func (k *Kannel) run(name, dir string, ready func() error) {
 	}
 }
 
-// Send sends a text from ACME through Kannel, which reports every event of it with the reference. more are parameters of
-// sendsms (name=value) that replace these.
+// Send sends a text from ACME through Kannel, which reports every event of it with the reference. more are parameters
+// of sendsms (name=value) that replace these.
 func (k *Kannel) Send(reference, text string, more ...string) {
 	k.Helper()
 	query := url.Values{"username": {"u"}, "password": {"p"}, "from": {"ACME"}, "to": {"25779123456"}, "text": {text},

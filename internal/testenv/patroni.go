@@ -53,7 +53,8 @@ func NewPatroni(t testing.TB) *Patroni {
 	// (https://github.com/patroni/patroni/pull/2689).
 	if text, err := exec.CommandContext(t.Context(), program, "--version").Output(); err != nil {
 		t.Fatal(err)
-	} else if c.version = "etcd3"; slices.Contains([]string{"3.0.0", "3.0.1", "3.0.2"}, strings.TrimSpace(strings.TrimPrefix(string(text), "patroni "))) {
+	} else if c.version = "etcd3"; slices.Contains([]string{"3.0.0", "3.0.1", "3.0.2"},
+		strings.TrimSpace(strings.TrimPrefix(string(text), "patroni "))) {
 		c.version = "etcd"
 	}
 	ports := map[int]bool{}
@@ -109,7 +110,8 @@ func (c *Patroni) startEtcd(program string, clients, peers int) {
 	c.etcd = net.JoinHostPort("127.0.0.1", strconv.Itoa(clients))
 	client, peer := "http://"+c.etcd, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(peers))
 	p := &process{name: "etcd", dir: dir, stop: syscall.SIGTERM, kill: syscall.SIGKILL, command: func() *exec.Cmd {
-		args := []string{"--data-dir", filepath.Join(dir, "data"), "--listen-client-urls", client, "--advertise-client-urls", client,
+		args := []string{"--data-dir", filepath.Join(dir, "data"), "--listen-client-urls", client, "--advertise-client-urls",
+			client,
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer}
 		if c.version == "etcd" {
 			args = append(args, "--enable-v2")
@@ -146,7 +148,8 @@ func (c *Patroni) URL(password string) string {
 	for _, n := range c.Nodes {
 		hosts = append(hosts, net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)))
 	}
-	return fmt.Sprintf("postgres://%s@%s/intumwa?sslmode=disable", url.UserPassword(superuser, password), strings.Join(hosts, ","))
+	return fmt.Sprintf("postgres://%s@%s/intumwa?sslmode=disable", url.UserPassword(superuser, password),
+		strings.Join(hosts, ","))
 }
 
 // Ctl runs patronictl and returns its output.
@@ -227,7 +230,8 @@ func (c *Patroni) healthy() error {
 	return connected(leader.url, func(ctx context.Context, conn *pgx.Conn) error {
 		var streaming, safe int
 		var names string
-		if err := conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE state = 'streaming'), count(*) FILTER (WHERE sync_state = 'sync'),
+		if err := conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE state = 'streaming'),
+			count(*) FILTER (WHERE sync_state = 'sync'),
 			current_setting('synchronous_standby_names') FROM pg_stat_replication`).Scan(&streaming, &safe, &names); err != nil {
 			return fmt.Errorf("looking at the standbys: %w", err)
 		}

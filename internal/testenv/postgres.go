@@ -53,7 +53,8 @@ func (n postgresNode) start() (*process, error) {
 	data := filepath.Join(dir, "data")
 	maker, args := "initdb", []string{"-D", data, "-U", superuser, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"}
 	if n.of != "" {
-		maker, args = "pg_basebackup", []string{"-D", data, "-d", n.of + "&application_name=" + n.name, "-X", "stream", "-c", "fast", "-R", "--no-sync"}
+		maker, args = "pg_basebackup", []string{"-D", data, "-d", n.of + "&application_name=" + n.name, "-X", "stream", "-c",
+			"fast", "-R", "--no-sync"}
 	}
 	if maker, err = postgresBinary(maker); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -67,7 +68,8 @@ func (n postgresNode) start() (*process, error) {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 	}
-	whole := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}
+	whole := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres",
+		RawQuery: url.Values{"host": {dir}}.Encode()}
 	listen := []string{"-h", ""}
 	if n.port != 0 {
 		whole.RawQuery = url.Values{"host": {"127.0.0.1"}, "port": {strconv.Itoa(n.port)}}.Encode()

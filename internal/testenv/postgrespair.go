@@ -61,7 +61,8 @@ func (p *PostgresPair) URL(password string) string {
 	for _, port := range p.ports {
 		hosts = append(hosts, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	}
-	return fmt.Sprintf("postgres://%s@%s/intumwa?sslmode=disable", url.UserPassword(superuser, password), strings.Join(hosts, ","))
+	return fmt.Sprintf("postgres://%s@%s/intumwa?sslmode=disable", url.UserPassword(superuser, password),
+		strings.Join(hosts, ","))
 }
 
 // Crash kills every process of the primary with SIGKILL.

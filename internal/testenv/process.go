@@ -59,7 +59,8 @@ func (p *process) start() error {
 		close(ended)
 	}()
 	p.running, p.ended = cmd, ended
-	if p.dismiss, err = rig.Guard(guardScript, strconv.Itoa(cmd.Process.Pid), strconv.Itoa(int(p.kill)), p.dir); err != nil {
+	if p.dismiss, err = rig.Guard(guardScript, strconv.Itoa(cmd.Process.Pid), strconv.Itoa(int(p.kill)),
+		p.dir); err != nil {
 		p.dismiss = func() {}
 	} else {
 		err = p.waitReady()

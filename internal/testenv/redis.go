@@ -148,7 +148,8 @@ func (n redisNode) start(port int) (*process, error) {
 		kill: syscall.SIGKILL,
 	}
 	p.ready = func(ctx context.Context) error {
-		client := redis.NewClient(&redis.Options{Addr: address, Password: n.password, TLSConfig: n.secure, Protocol: 2, MaxRetries: -1})
+		client := redis.NewClient(&redis.Options{Addr: address, Password: n.password, TLSConfig: n.secure, Protocol: 2,
+			MaxRetries: -1})
 		defer client.Close()
 		return client.Ping(ctx).Err()
 	}

@@ -56,12 +56,13 @@ func NewRedisSentinels(t testing.TB) *RedisSet {
 	s.serve(redisNode{settings: append(data, "--replicaof", host+" "+port)})
 	s.follows(1)
 	for range 3 {
-		server, address := s.start(redisNode{settings: s.common(), password: s.SentinelPassword, sentinel: strings.Join([]string{
-			"sentinel sentinel-pass " + s.SentinelPassword,
-			"sentinel monitor " + masterName + " " + host + " " + port + " 2",
-			"sentinel auth-pass " + masterName + " " + s.Password,
-			"sentinel down-after-milliseconds " + masterName + " 1000",
-			"sentinel failover-timeout " + masterName + " 5000", ""}, "\n")})
+		server, address := s.start(redisNode{settings: s.common(), password: s.SentinelPassword,
+			sentinel: strings.Join([]string{
+				"sentinel sentinel-pass " + s.SentinelPassword,
+				"sentinel monitor " + masterName + " " + host + " " + port + " 2",
+				"sentinel auth-pass " + masterName + " " + s.Password,
+				"sentinel down-after-milliseconds " + masterName + " 1000",
+				"sentinel failover-timeout " + masterName + " 5000", ""}, "\n")})
 		s.Sentinels, s.Addresses = append(s.Sentinels, server), append(s.Addresses, address)
 	}
 	for _, address := range s.Addresses {
@@ -72,7 +73,8 @@ func NewRedisSentinels(t testing.TB) *RedisSet {
 				return err
 			}
 			for i := 0; i+1 < len(master); i += 2 {
-				if want := map[string]string{"num-other-sentinels": "2", "num-slaves": "1"}[master[i]]; want != "" && master[i+1] != want {
+				if want := map[string]string{"num-other-sentinels": "2", "num-slaves": "1"}[master[i]]; want != "" &&
+					master[i+1] != want {
 					return fmt.Errorf("%s is %s", master[i], master[i+1])
 				}
 			}
@@ -122,7 +124,9 @@ func NewRedisCluster(t testing.TB, replicas int) *RedisSet {
 	}
 	for i := range s.nodes {
 		s.eventually("every node lists the replicas", func() error {
-			shards, err := s.nodes[i].ClusterSlots(t.Context()).Result() //nolint:staticcheck // clients call it, also of servers before 7
+			shards,
+				err := s.nodes[i].ClusterSlots(
+				t.Context()).Result() //nolint:staticcheck // clients call it, also of servers before 7
 			listed := 0
 			for _, shard := range shards {
 				listed += len(shard.Nodes)
@@ -153,7 +157,8 @@ func (s *RedisSet) whole(known int) {
 	for i := range s.nodes {
 		s.eventually("the cluster is whole", func() error {
 			info, err := s.nodes[i].ClusterInfo(s.t.Context()).Result()
-			if err == nil && (!strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_known_nodes:"+strconv.Itoa(known)+"\r")) {
+			if err == nil && (!strings.Contains(info, "cluster_state:ok") ||
+				!strings.Contains(info, "cluster_known_nodes:"+strconv.Itoa(known)+"\r")) {
 				err = errors.New(info)
 			}
 			return err
@@ -175,12 +180,14 @@ func newRedisSet(t testing.TB) *RedisSet {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	return &RedisSet{t: t, CA: cert, Password: "redis-" + databaseName("password"),
-		secure: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "localhost", RootCAs: roots, Certificates: []tls.Certificate{pair}}}
+		secure: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "localhost", RootCAs: roots,
+			Certificates: []tls.Certificate{pair}}}
 }
 
 // common are the settings of all servers for replication and TLS.
 func (s *RedisSet) common() []string {
-	return []string{"--tls-cert-file", s.CA, "--tls-key-file", strings.TrimSuffix(s.CA, "cert.pem") + "key.pem", "--tls-ca-cert-file", s.CA,
+	return []string{"--tls-cert-file", s.CA, "--tls-key-file", strings.TrimSuffix(s.CA, "cert.pem") + "key.pem",
+		"--tls-ca-cert-file", s.CA,
 		"--tls-auth-clients", "no", "--tls-replication", "yes"}
 }
 
@@ -205,7 +212,8 @@ func (s *RedisSet) start(node redisNode) (server *Server, address string) {
 }
 
 func (s *RedisSet) client(address, password string) *redis.Client {
-	client := redis.NewClient(&redis.Options{Addr: address, Password: password, TLSConfig: s.secure, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: address, Password: password, TLSConfig: s.secure, Protocol: 2,
+		MaxRetries: -1, ContextTimeoutEnabled: true})
 	s.t.Cleanup(func() { _ = client.Close() })
 	return client
 }

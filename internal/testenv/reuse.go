@@ -85,15 +85,18 @@ func inTurn(url string, do func(context.Context, *pgx.Conn) error) error {
 // shape is a query with the same result for databases with the same schema and settings.
 const shape = `SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
 		SELECT concat_ws(',', relname, relkind, relchecks, reltriggers.n, reloptions, relacl) FROM pg_class
-			CROSS JOIN LATERAL (SELECT string_agg(tgname || tgenabled::text, ',' ORDER BY tgname) AS n FROM pg_trigger WHERE tgrelid = pg_class.oid) reltriggers
+			CROSS JOIN LATERAL (SELECT string_agg(tgname || tgenabled::text, ',' ORDER BY tgname) AS n FROM pg_trigger
+			WHERE tgrelid = pg_class.oid) reltriggers
 			WHERE relnamespace = 'public'::regnamespace
 		UNION ALL SELECT concat_ws(',', attrelid::regclass, attname, atttypid, attnotnull, attisdropped) FROM pg_attribute
 			WHERE attnum > 0 AND attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
 		UNION ALL SELECT concat_ws(',', conname, contype, convalidated) FROM pg_constraint
 		UNION ALL SELECT concat_ws(',', proname, md5(prosrc), proacl) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 		UNION ALL SELECT concat_ws(',', nspname, nspacl) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'
-		UNION ALL SELECT setconfig::text FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
-		UNION ALL SELECT datconnlimit || ',' || datallowconn::text || coalesce(datacl::text, '') FROM pg_database WHERE datname = current_database()
+		UNION ALL SELECT setconfig::text FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database
+		WHERE datname = current_database())
+		UNION ALL SELECT datconnlimit || ',' || datallowconn::text || coalesce(datacl::text, '') FROM pg_database
+		WHERE datname = current_database()
 		UNION ALL SELECT 'v' || version_id FROM intumwa_schema
 	) s(x)`
 
@@ -101,10 +104,12 @@ const shape = `SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
 const empty = `DO $$ DECLARE t text; filled boolean; BEGIN
 	SET LOCAL session_replication_role = replica; -- no triggers
 	FOR t IN SELECT format('%I', relname) FROM pg_class
-			WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'intumwa_schema' AND pg_relation_size(oid) > 0 LOOP
+			WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'intumwa_schema'
+			AND pg_relation_size(oid) > 0 LOOP
 		EXECUTE 'SELECT EXISTS (SELECT FROM ' || t || ')' INTO filled;
 		IF filled THEN EXECUTE 'DELETE FROM ' || t; END IF;
 	END LOOP;
-	PERFORM setval(format('%I', sequencename)::regclass, start_value, false) FROM pg_sequences WHERE schemaname = 'public' AND sequencename NOT LIKE 'intumwa_schema%';
+	PERFORM setval(format('%I', sequencename)::regclass, start_value, false) FROM pg_sequences WHERE schemaname = 'public'
+	AND sequencename NOT LIKE 'intumwa_schema%';
 	PERFORM pg_stat_reset();
 END $$`

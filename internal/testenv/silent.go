@@ -25,7 +25,8 @@ func BehindSilentHost(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	config := pool.Config()
 	c := config.ConnConfig
 	c.Fallbacks = append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
-	c.Host, c.Port, c.TLSConfig = "127.0.0.1", uint16(listener.Addr().(*net.TCPAddr).Port), nil //nolint:forcetypeassert // what a TCP listener has
+	c.Host, c.Port, c.TLSConfig = "127.0.0.1", uint16(listener.Addr().(*net.TCPAddr).Port),
+		nil //nolint:forcetypeassert // what a TCP listener has
 	behind, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,8 @@ func NewStandby(t testing.TB, server *Server) *Standby {
 
 func (s *Standby) named(name string) {
 	s.t.Helper()
-	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + name + "'", "SELECT pg_reload_conf()"} {
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + name + "'",
+		"SELECT pg_reload_conf()"} {
 		if _, err := s.admin.Exec(s.t.Context(), statement); err != nil {
 			s.t.Fatal(err)
 		}
@@ -77,7 +78,8 @@ func (s *Standby) Away() {
 // waiting are the sessions whose COMMIT waits for the standby.
 func (s *Standby) waiting() []int32 {
 	s.t.Helper()
-	rows, err := s.admin.Query(s.t.Context(), `SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY backend_start`)
+	rows, err := s.admin.Query(s.t.Context(), `SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'
+		ORDER BY backend_start`)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -74,7 +74,8 @@ func TestDatabasesAreReused(t *testing.T) {
 				t.Fatal(err)
 			}
 			var rows, id int64
-			if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM ledger), nextval('ledger_id_seq')`).Scan(&rows, &id); err != nil || rows != 0 || id != 1 {
+			if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM ledger),
+				nextval('ledger_id_seq')`).Scan(&rows, &id); err != nil || rows != 0 || id != 1 {
 				t.Errorf("%d rows are there, the first id is %d, %v", rows, id, err)
 			}
 			left, err := pgx.Connect(t.Context(), pool.Config().ConnString()) // it stays open
@@ -82,7 +83,8 @@ func TestDatabasesAreReused(t *testing.T) {
 				t.Fatal(err)
 			}
 			Companies(t, pool, 1)
-			for _, statement := range append(statements, `INSERT INTO ledger (company_id, kind, amount, balance_after) VALUES (1, 'adjustment', 1, 1)`) {
+			for _, statement := range append(statements, `INSERT INTO ledger (company_id, kind, amount, balance_after)
+				VALUES (1, 'adjustment', 1, 1)`) {
 				if _, err := left.Exec(t.Context(), statement); err != nil {
 					t.Fatal(err)
 				}
@@ -96,7 +98,8 @@ func TestDatabasesAreReused(t *testing.T) {
 	}
 	for _, change := range []string{
 		`ALTER TABLE ledger DISABLE TRIGGER USER`,
-		`CREATE OR REPLACE FUNCTION purge_mark(ref uuid, segments bigint) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT AS 'SELECT 1::numeric'`,
+		`CREATE OR REPLACE FUNCTION purge_mark(ref uuid, segments bigint) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT AS
+			'SELECT 1::numeric'`,
 		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500', current_database()); END $$`,
 		`ANALYZE users`,
 	} {

@@ -84,7 +84,8 @@ func (t tool) find() (string, error) {
 func root() string {
 	folder, err := os.Getwd()
 	for ; err == nil && folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
-		if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err == nil && strings.HasPrefix(string(text), "module intumwa\n") {
+		if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err == nil &&
+			strings.HasPrefix(string(text), "module intumwa\n") {
 			return folder
 		}
 	}

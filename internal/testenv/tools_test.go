@@ -116,8 +116,10 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("%d scripts, %v", len(scripts), err)
 	}
-	if out, err := exec.CommandContext(t.Context(), Tool(t, "shellcheck"), append(scripts, "../../.ci/run", "../../deployments/backup/intumwa-backup", "../../deployments/testdata/install.sh",
-		"../../deployments/package/postinstall", "../../deployments/package/preremove", "../../deployments/package/postremove")...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), Tool(t, "shellcheck"),
+		append(scripts, "../../.ci/run", "../../deployments/backup/intumwa-backup", "../../deployments/testdata/install.sh",
+			"../../deployments/package/postinstall", "../../deployments/package/preremove",
+			"../../deployments/package/postremove")...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

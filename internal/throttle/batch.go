@@ -113,7 +113,8 @@ func (t *Throttle) count(ctx context.Context, users []int64, requests map[int64]
 		if err != nil {
 			return nil, fmt.Errorf("counting requests: %w", err)
 		}
-		answers[user] = count{passed: int(values[0]), requests: int(values[1]), left: t.clamp(time.Duration(values[2]) * time.Millisecond)}
+		answers[user] = count{passed: int(values[0]), requests: int(values[1]),
+			left: t.clamp(time.Duration(values[2]) * time.Millisecond)}
 	}
 	return answers, nil
 }
@@ -127,7 +128,8 @@ func (t *Throttle) pipeline(ctx context.Context, users []int64, requests map[int
 	pipe := t.rdb.Pipeline()
 	cmds := make([]*redis.Cmd, len(users))
 	for i, user := range users {
-		cmds[i] = redis.NewCmd(ctx, "evalsha", countScript.Hash(), 1, t.key(user), t.options.Limit, t.options.Window.Milliseconds(), requests[user])
+		cmds[i] = redis.NewCmd(ctx, "evalsha", countScript.Hash(), 1, t.key(user), t.options.Limit,
+			t.options.Window.Milliseconds(), requests[user])
 		_ = pipe.Process(ctx, unrepeated{cmds[i]}) // only Exec sends it
 	}
 	_, err := pipe.Exec(ctx)

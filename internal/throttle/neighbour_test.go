@@ -23,11 +23,15 @@ func TestNeighbourInRedis(t *testing.T) {
 		write   func(context.Context, redis.Pipeliner)
 		refused bool // until the window's end
 	}{
-		{"used up for a year", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, limit, 365*24*time.Hour) }, true},
+		{"used up for a year", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, limit, 365*24*time.Hour) },
+			true},
 		{"used up without an expiry", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, limit, 0) }, true},
 		{"fresh for a year", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, 0, 365*24*time.Hour) }, false},
 		{"a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, key, "x") }, false},
-		{"a hash with an end", func(ctx context.Context, p redis.Pipeliner) { p.HSet(ctx, key, "a", 1); p.Expire(ctx, key, time.Hour) }, false},
+		{"a hash with an end", func(ctx context.Context, p redis.Pipeliner) {
+			p.HSet(ctx, key, "a", 1)
+			p.Expire(ctx, key, time.Hour)
+		}, false},
 		{"a text", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, "hello", 0) }, false},
 		{"nothing", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, "", 0) }, false},
 		{"a fraction", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, "1.5", 0) }, false},
@@ -40,7 +44,8 @@ func TestNeighbourInRedis(t *testing.T) {
 		if err := client.Del(t.Context(), key).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.TxPipelined(t.Context(), func(p redis.Pipeliner) error { c.write(t.Context(), p); return nil }); err != nil {
+		if _, err := client.TxPipelined(t.Context(),
+			func(p redis.Pipeliner) error { c.write(t.Context(), p); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		passed := 0
@@ -71,7 +76,8 @@ func TestNeighbourInRedis(t *testing.T) {
 // A refused user is refused again without Redis until the window ends.
 func TestRefused(t *testing.T) {
 	client, prefix := testenv.Redis(t)
-	th := throttle.New(client, throttle.Options{Prefix: prefix, Limit: 1, Window: 300 * time.Millisecond, Timeout: patient})
+	th := throttle.New(client, throttle.Options{Prefix: prefix, Limit: 1, Window: 300 * time.Millisecond,
+		Timeout: patient})
 	th.Allow(t.Context(), 1)
 	if _, refused := th.Refused(1); refused {
 		t.Error("refused without having been")

@@ -80,7 +80,8 @@ func TestWindowCountedOnce(t *testing.T) {
 // TestCountedOnce: after a lost reply, messages are not counted again or undone twice.
 func TestCountedOnce(t *testing.T) {
 	client, prefix, lose := losing(t)
-	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient}), throttle.RepeatLimits{Texts: 3}}
+	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient}),
+		throttle.RepeatLimits{Texts: 3}}
 	c.try(throttle.NoRepeat, 0, to("1", "another")).Undo(t.Context()) // Redis has the scripts
 	lose.Store(true)
 	c.try(throttle.NoRepeat, 0, to("1", "a"))

@@ -98,7 +98,8 @@ type Counted struct {
 // request identifies the request when it is repeated; "": it has no name. A request that
 // any instance counted within a quarter of an hour, and did not undo, passes without
 // another count, and Undo of its Counted does nothing.
-func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits, request string, messages []Sending) (counted Counted, first int, reached Repeat) {
+func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits, request string, messages []Sending) (
+	counted Counted, first int, reached Repeat) {
 	if !limits.Any() || len(messages) == 0 {
 		return Counted{}, 0, NoRepeat
 	}
@@ -116,7 +117,8 @@ func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits,
 	if err != nil {
 		r.passed.Add(float64(len(messages)))
 		if r.breaker.fail(time.Now()) {
-			r.options.Log.WarnContext(ctx, "limits on repeated messages are not enforced: redis does not answer", "event", "repeat_limits_off", "error", err)
+			r.options.Log.WarnContext(ctx, "limits on repeated messages are not enforced: redis does not answer", "event",
+				"repeat_limits_off", "error", err)
 		}
 		return Counted{}, 0, NoRepeat
 	}
@@ -171,7 +173,8 @@ func (r *Repeats) call(company int64, limits RepeatLimits, request string, messa
 	midnight := now.Truncate(24 * time.Hour)
 	day, left := midnight.Format("20060102"), midnight.Add(24*time.Hour+time.Minute).Sub(now)
 	hash := hmac.New(sha256.New, r.options.Key)
-	start := r.options.Prefix + ":repeats:{" + strconv.FormatInt(company, 10) + "}:" // one slot of a cluster: a batch is counted atomically
+	// one slot of a cluster: a batch is counted atomically
+	start := r.options.Prefix + ":repeats:{" + strconv.FormatInt(company, 10) + "}:"
 	add := func(kind, name string, most, life int64, what ...string) {
 		hash.Reset()
 		var id [8]byte

@@ -35,7 +35,8 @@ func (c counting) try(want throttle.Repeat, at int, messages ...throttle.Sending
 
 func TestRepeatsADay(t *testing.T) {
 	client, prefix := testenv.Redis(t)
-	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient}), throttle.RepeatLimits{Texts: 2, Messages: 4}}
+	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient}),
+		throttle.RepeatLimits{Texts: 2, Messages: 4}}
 	const ann, ben = "+25779000001", "+25779000002"
 	c.try(throttle.NoRepeat, 0, to(ann, "a"), to(ben, "a"))
 	c.try(throttle.NoRepeat, 0, to(ann, "a"))
@@ -45,7 +46,8 @@ func TestRepeatsADay(t *testing.T) {
 	c.try(throttle.NoRepeat, 0, to(ann, "d"))
 	c.try(throttle.TooManyMessages, 0, to(ann, "e"))
 	c.try(throttle.TooManyMessages, 2, to(ben, "f"), to(ben, "g"), to(ben, "h")) // the earlier ones of the call count
-	if _, _, reached := c.Count(t.Context(), 2, c.RepeatLimits, "", []throttle.Sending{to(ann, "a")}); reached != throttle.NoRepeat {
+	if _, _, reached := c.Count(t.Context(), 2, c.RepeatLimits, "",
+		[]throttle.Sending{to(ann, "a")}); reached != throttle.NoRepeat {
 		t.Errorf("another company: %d", reached)
 	}
 }
@@ -64,7 +66,8 @@ func TestRepeatsInterval(t *testing.T) {
 	short := counting{t, c.Repeats, throttle.RepeatLimits{Interval: time.Millisecond}}
 	short.try(throttle.NoRepeat, 0, to("9", "a"))
 	for deadline := time.Now().Add(patient); ; { // the time passes
-		if _, _, reached := c.Count(t.Context(), 1, short.RepeatLimits, "", []throttle.Sending{to("9", "a")}); reached == throttle.NoRepeat {
+		if _, _, reached := c.Count(t.Context(), 1, short.RepeatLimits, "",
+			[]throttle.Sending{to("9", "a")}); reached == throttle.NoRepeat {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -100,7 +103,8 @@ func TestRepeatsOfARequest(t *testing.T) {
 	}
 	count(two, 2, "key 1", throttle.NoRepeat)
 	for _, key := range client.Keys(t.Context(), prefix+":*").Val() {
-		if life := client.TTL(t.Context(), key).Val(); life <= 0 || strings.Contains(key, "key") || strings.Contains(key, ":request:") && life > 15*time.Minute {
+		if life := client.TTL(t.Context(), key).Val(); life <= 0 || strings.Contains(key, "key") ||
+			strings.Contains(key, ":request:") && life > 15*time.Minute {
 			t.Errorf("%s lives for %v", key, life)
 		}
 	}
@@ -130,7 +134,8 @@ func TestRepeatsOverMidnight(t *testing.T) {
 // program's values refuse no client.
 func TestRepeatsAreKept(t *testing.T) {
 	client, prefix := testenv.Redis(t)
-	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient, Key: []byte("k")}),
+	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient,
+		Key: []byte("k")}),
 		throttle.RepeatLimits{Interval: time.Hour, Texts: 3, Messages: 5}}
 	const number, text = "+25779123456", "Votre code est 123456"
 	c.try(throttle.NoRepeat, 0, to(number, text))
@@ -139,7 +144,8 @@ func TestRepeatsAreKept(t *testing.T) {
 		t.Fatalf("keys %q", keys)
 	}
 	for _, key := range keys {
-		if life := client.TTL(t.Context(), key).Val(); !strings.HasPrefix(key, prefix+":repeats:{1}:") || life <= 0 || life > 25*time.Hour {
+		if life := client.TTL(t.Context(), key).Val(); !strings.HasPrefix(key, prefix+":repeats:{1}:") || life <= 0 ||
+			life > 25*time.Hour {
 			t.Errorf("%s lives for %v", key, life)
 		}
 		for _, part := range []string{number, number[1:], "79123456", text, "123456"} {
@@ -181,7 +187,8 @@ func TestConcurrentRepeats(t *testing.T) {
 	for i := range 100 {
 		wg.Go(func() {
 			messages := []throttle.Sending{to(fmt.Sprint(i), "a"), to("same", "a")}
-			if _, _, reached := instances[i%2].Count(t.Context(), 1, throttle.RepeatLimits{Interval: time.Hour}, "", messages); reached == throttle.NoRepeat {
+			if _, _, reached := instances[i%2].Count(t.Context(), 1, throttle.RepeatLimits{Interval: time.Hour}, "",
+				messages); reached == throttle.NoRepeat {
 				passed.Add(1)
 			}
 		})
@@ -197,7 +204,8 @@ func TestRepeatsWithoutRedis(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = client.Close() }()
 	registry := prometheus.NewRegistry()
-	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: "x", Metrics: registry}), throttle.RepeatLimits{Interval: time.Hour}}
+	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: "x", Metrics: registry}),
+		throttle.RepeatLimits{Interval: time.Hour}}
 	start := time.Now()
 	for range 1000 {
 		c.try(throttle.NoRepeat, 0, to("1", "a")).Undo(t.Context())

@@ -166,7 +166,8 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 	}
 	if err != nil {
 		if t.breaker.fail(time.Now()) {
-			t.options.Log.WarnContext(ctx, "rate limits are counted locally: redis does not answer", "event", "rate_limits_local", "error", err)
+			t.options.Log.WarnContext(ctx, "rate limits are counted locally: redis does not answer", "event",
+				"rate_limits_local", "error", err)
 		}
 		return Decision{}, false
 	}
@@ -185,8 +186,9 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 func (t *Throttle) logForeign(ctx context.Context) {
 	now := time.Now().Unix()
 	if last := t.foreignLogged.Load(); now-last >= 60 && t.foreignLogged.CompareAndSwap(last, now) {
-		t.options.Log.WarnContext(ctx, "foreign rate limit counter in redis deleted: does another program use this key prefix?", "event", "rate_limit_foreign",
-			"prefix", t.options.Prefix)
+		t.options.Log.WarnContext(ctx,
+			"foreign rate limit counter in redis deleted: does another program use this key prefix?",
+			"event", "rate_limit_foreign", "prefix", t.options.Prefix)
 	}
 }
 

@@ -103,7 +103,8 @@ func TestGiveBack(t *testing.T) {
 	options := throttle.Options{Prefix: prefix, Limit: 2, Window: time.Minute, Timeout: patient}
 	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	t.Cleanup(func() { _ = away.Close() })
-	for name, th := range map[string]*throttle.Throttle{"redis": throttle.New(client, options), "local": throttle.New(away, options)} {
+	for name, th := range map[string]*throttle.Throttle{"redis": throttle.New(client, options),
+		"local": throttle.New(away, options)} {
 		th.GiveBack(t.Context(), 1) // nothing was counted
 		for range 5 {
 			if !th.Allow(t.Context(), 1).Allowed {

@@ -50,7 +50,8 @@ func (v Vault) Seal(row int64, secret string) string {
 	if v.aead == nil {
 		return secret
 	}
-	return Prefix + base64.StdEncoding.EncodeToString(v.aead.Seal(nil, nil, []byte(secret), v.bound(row))) //nolint:gosec // the nonce is random: NewGCMWithRandomNonce
+	return Prefix + base64.StdEncoding.EncodeToString(
+		v.aead.Seal(nil, nil, []byte(secret), v.bound(row))) //nolint:gosec // the nonce is random: NewGCMWithRandomNonce
 }
 
 // Open returns the secret of a row from its stored form. A secret that was stored in

@@ -55,7 +55,8 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 	var id int64
 	var w WaitingRecord
 	waiting := make(map[int64]*WaitingRecord)
-	postgres.EachQueued(b.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox WHERE message_id = ANY($1)
+	postgres.EachQueued(b.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox
+		WHERE message_id = ANY($1)
 		UNION ALL SELECT message_id, 0, due_at, expires_at, false FROM scheduled WHERE message_id = ANY($1)`, ids),
 		[]any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed}, func() error {
 			one := w
@@ -64,7 +65,8 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 		})
 	var r SecondRecord
 	second := make(map[int64]*SecondRecord)
-	postgres.EachQueued(b.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM carrier_moves WHERE message_id = ANY($1)`, ids),
+	postgres.EachQueued(b.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM carrier_moves
+		WHERE message_id = ANY($1)`, ids),
 		[]any{&id, &r.At, &r.From, &r.To, &r.Reason}, func() error {
 			one := r
 			second[id] = &one
@@ -73,7 +75,8 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 	var no RefusalRecord
 	refused := make(map[int64]*RefusalRecord)
 	postgres.EachQueued(b.Queue(`SELECT id, refused_at, refused FROM messages WHERE id = ANY($1) AND refused IS NOT NULL
-		UNION ALL SELECT message_id, refused_at, refused FROM outbox WHERE message_id = ANY($1) AND refused IS NOT NULL ORDER BY 2`, ids),
+		UNION ALL SELECT message_id, refused_at, refused FROM outbox WHERE message_id = ANY($1) AND refused IS NOT NULL
+		ORDER BY 2`, ids),
 		[]any{&id, &no.At, &no.Reason}, func() error {
 			one := no
 			refused[id] = &one
@@ -104,20 +107,24 @@ func Timeline(r Record, h History) []Moment {
 		moments = append(moments, Moment{At: no.At, Event: "refused", Detail: no.Reason})
 	}
 	for _, s := range h.Segments {
-		moment := Moment{At: s.SubmittedAt, Event: "submitted", Detail: fmt.Sprintf("segment %d of %d by %s", s.Segment, r.Segments, s.Link)}
+		moment := Moment{At: s.SubmittedAt, Event: "submitted", Detail: fmt.Sprintf("segment %d of %d by %s", s.Segment,
+			r.Segments, s.Link)}
 		if !s.Submitted() {
-			moment.Event, moment.Detail = "unanswered", fmt.Sprintf("segment %d of %d: %s may have it", s.Segment, r.Segments, s.Carrier)
+			moment.Event, moment.Detail = "unanswered", fmt.Sprintf("segment %d of %d: %s may have it", s.Segment, r.Segments,
+				s.Carrier)
 		}
 		moments = append(moments, moment)
 		if s.ReceiptAt != nil && s.Receipt != "" {
-			moments = append(moments, Moment{At: *s.ReceiptAt, Event: "receipt", Detail: fmt.Sprintf("segment %d: %s", s.Segment, s.Receipt)})
+			moments = append(moments, Moment{At: *s.ReceiptAt, Event: "receipt",
+				Detail: fmt.Sprintf("segment %d: %s", s.Segment, s.Receipt)})
 		}
 	}
 	for _, k := range h.Receipts {
 		moments = append(moments, Moment{At: k.At, Event: "receipt", Detail: fmt.Sprintf("%s (%s)", k.State, k.Outcome)})
 	}
 	if on := h.Second; on != nil {
-		moments = append(moments, Moment{At: on.At, Event: "sent_on", Detail: fmt.Sprintf("from %s to %s: %s", on.From, on.To, on.Reason)})
+		moments = append(moments, Moment{At: on.At, Event: "sent_on", Detail: fmt.Sprintf("from %s to %s: %s", on.From, on.To,
+			on.Reason)})
 	}
 	if r.SentAt != nil {
 		moments = append(moments, Moment{At: *r.SentAt, Event: "sent"})
@@ -126,7 +133,8 @@ func Timeline(r Record, h History) []Moment {
 		moments = append(moments, Moment{At: *r.FailedAt, Event: "failed", Detail: r.FailureReason})
 	}
 	const end = 3 // whatever the carriers' clocks say
-	rank := map[string]int{"accepted": 0, "submitted": 1, "unanswered": 1, "refused": 1, "receipt": 2, "sent_on": 2, "sent": end, "failed": end}
+	rank := map[string]int{"accepted": 0, "submitted": 1, "unanswered": 1, "refused": 1, "receipt": 2, "sent_on": 2,
+		"sent": end, "failed": end}
 	slices.SortStableFunc(moments, func(a, b Moment) int {
 		if c := a.At.Compare(b.At); c != 0 && rank[a.Event] != end && rank[b.Event] != end {
 			return c

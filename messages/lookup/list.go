@@ -27,10 +27,11 @@ type Filter struct {
 	CostCenter string // the customer's own label, exactly
 }
 
-// narrows reports whether the filter excludes messages or, with a Reference or a CostCenter, excludes some of those that
-// have it, which are together in an index.
+// narrows reports whether the filter excludes messages or, with a Reference or a CostCenter, excludes some of those
+// that have it, which are together in an index.
 func (f *Filter) narrows() bool {
-	return f.Reference != "" && f.CostCenter != "" || f.Status != nil || f.Batch != nil || f.Number != "" || !f.From.IsZero() || !f.To.IsZero()
+	return f.Reference != "" && f.CostCenter != "" || f.Status != nil || f.Batch != nil || f.Number != "" ||
+		!f.From.IsZero() || !f.To.IsZero()
 }
 
 // scanned is how many of a company's messages one page reads at most, even if few match the filter.
@@ -39,7 +40,8 @@ const scanned = 5_000
 // List returns up to limit of a company's messages, the newest first, with ids below before (0: from the newest), and
 // the next page's before, 0 for none. When few messages match the filter, a page may have fewer than limit messages,
 // even none, and still have a next one; the filters of numberfilter find the messages to a number however old they are.
-func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int64, limit int) (page []Record, next int64, err error) {
+func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int64, limit int) (
+	page []Record, next int64, err error) {
 	company := int64(of)
 	if !of.Valid() {
 		return nil, 0, nil
@@ -78,7 +80,8 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 		case f.CostCenter != "":
 			args, condition = append(args, f.CostCenter), ` AND cost_center = $5`
 		}
-		err := s.pool.QueryRow(ctx, `SELECT id FROM messages m WHERE `+theirs+condition+messages.NewestFirst+` OFFSET $4 LIMIT 1`, args...).Scan(&edge)
+		err := s.pool.QueryRow(ctx, `SELECT id FROM messages m WHERE `+theirs+condition+messages.NewestFirst+
+			` OFFSET $4 LIMIT 1`, args...).Scan(&edge)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 		case err != nil:
@@ -102,9 +105,11 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 }
 
 // listBatch lists the messages of one batch.
-func (s *Store) listBatch(ctx context.Context, company int64, f Filter, before int64, limit int) (page []Record, next int64, err error) {
+func (s *Store) listBatch(ctx context.Context, company int64, f Filter, before int64, limit int) (
+	page []Record, next int64, err error) {
 	var batch int64
-	err = s.pool.QueryRow(ctx, `SELECT id FROM batches WHERE ulid = $1 AND company_id = $2`, [16]byte(*f.Batch), company).Scan(&batch)
+	err = s.pool.QueryRow(ctx, `SELECT id FROM batches WHERE ulid = $1 AND company_id = $2`, [16]byte(*f.Batch),
+		company).Scan(&batch)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, 0, nil
 	}
@@ -120,7 +125,8 @@ func (s *Store) listBatch(ctx context.Context, company int64, f Filter, before i
 }
 
 // records reads one message more than limit, to show whether more follow. The condition uses $1 to $3.
-func (s *Store) records(ctx context.Context, condition string, company, before, third int64, f Filter, limit int) ([]Record, error) {
+func (s *Store) records(ctx context.Context, condition string, company, before, third int64, f Filter, limit int) (
+	[]Record, error) {
 	args := []any{company, before, third, limit + 1}
 	with := func(filter string, arg any) {
 		args = append(args, arg)

@@ -133,8 +133,10 @@ const codesScanned = 1000
 // latest messages of the gateway.
 func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (status sms.Status, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT status FROM (
-			SELECT id, status, user_id, phone_number FROM messages m WHERE company_id <= 0 AND (company_id, id) > (0, `+messages.PurgedFloor+`)`+messages.NewestFirst+` LIMIT $3
-		) m WHERE user_id = $1 AND phone_number = $2 ORDER BY id DESC LIMIT 1`, userID, string(number), codesScanned).Scan(&status)
+			SELECT id, status, user_id, phone_number FROM messages m WHERE company_id <= 0 AND (company_id, id) > (0, `+
+		messages.PurgedFloor+`)`+messages.NewestFirst+` LIMIT $3
+		) m WHERE user_id = $1 AND phone_number = $2 ORDER BY id DESC LIMIT 1`, userID, string(number), codesScanned).Scan(
+		&status)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, messages.ErrNotFound
 	}
@@ -146,7 +148,8 @@ func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (
 
 // one returns the only message that matches the condition; errors name it by name.
 func (s *Store) one(ctx context.Context, name any, condition string, args ...any) (Record, error) {
-	found, err := postgres.All(ctx, s.pool, fmt.Sprintf("looking up message %v", name), scanRecord, recordsOf(`messages`)+` WHERE `+condition, args...)
+	found, err := postgres.All(ctx, s.pool, fmt.Sprintf("looking up message %v", name), scanRecord, recordsOf(`messages`)+
+		` WHERE `+condition, args...)
 	switch {
 	case err != nil:
 		return Record{}, err
@@ -161,7 +164,8 @@ func (s *Store) ULIDs(ctx context.Context, ids []int64) (map[int64]ulid.ULID, er
 	names := make(map[int64]ulid.ULID, len(ids))
 	var id int64
 	var name pgtype.UUID
-	return names, postgres.Each(ctx, s.pool, fmt.Sprintf("looking up the ULIDs of %d messages", len(ids)), []any{&id, &name},
+	return names, postgres.Each(ctx, s.pool, fmt.Sprintf("looking up the ULIDs of %d messages", len(ids)),
+		[]any{&id, &name},
 		func() error { names[id] = name.Bytes; return nil }, `SELECT id, ulid FROM messages WHERE id = ANY($1)`, ids)
 }
 
@@ -180,15 +184,19 @@ func EndsOf(ctx context.Context, tx pgx.Tx, ulids []ulid.ULID) (map[ulid.ULID]En
 	ends := map[ulid.ULID]End{}
 	var name pgtype.UUID
 	var end End
-	return ends, postgres.Each(ctx, tx, "looking up the ends of messages", []any{&name, &end.Carrier, &end.Failed}, func() error { ends[name.Bytes] = end; return nil },
-		`SELECT m.ulid, m.carrier, m.status = 2 OR m.status = 0 AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id AND NOT (o.claimed_by IS NOT NULL AND o.begun))
+	return ends, postgres.Each(ctx, tx, "looking up the ends of messages", []any{&name, &end.Carrier, &end.Failed},
+		func() error { ends[name.Bytes] = end; return nil },
+		`SELECT m.ulid, m.carrier, m.status = 2 OR m.status = 0 AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id
+			AND NOT (o.claimed_by IS NOT NULL AND o.begun))
 			AND NOT `+receipts.MayHave("m.id")+` FROM messages m WHERE m.ulid = ANY($1)`, args)
 }
 
-// Purged reports whether a message with this ULID would be deleted by now. Only its time is looked at: there need not have been
-// one.
+// Purged reports whether a message with this ULID would be deleted by now. Only its time is looked at: there need not
+// have been one.
 func (s *Store) Purged(ctx context.Context, id ulid.ULID) (purged bool, err error) {
-	if err := s.pool.QueryRow(ctx, `SELECT `+messages.PurgedFloor+` > 0 AND $1 < coalesce((SELECT created_at FROM messages WHERE id > `+messages.PurgedFloor+` ORDER BY id LIMIT 1), now())`,
+	if err := s.pool.QueryRow(ctx, `SELECT `+messages.PurgedFloor+
+		` > 0 AND $1 < coalesce((SELECT created_at FROM messages WHERE id > `+messages.PurgedFloor+
+		` ORDER BY id LIMIT 1), now())`,
 		ulid.Time(id.Time())).Scan(&purged); err != nil {
 		return false, fmt.Errorf("reading since when messages are kept: %w", err)
 	}

@@ -19,9 +19,10 @@ const ByNumberScanned = 50_000
 
 // OperatorsByNumber returns up to limit messages of all companies to a number, the newest first. It reads
 // ByNumberScanned ids below before (0: from the newest) and the rest of the last chunk, without the chunks that
-// the filters of numberfilter exclude. back is when the oldest of those was created; next is where the next call continues,
-// 0 at the end.
-func (s *Store) OperatorsByNumber(ctx context.Context, number sms.Number, before int64, limit int) (page []Record, back time.Time, next int64, err error) {
+// the filters of numberfilter exclude. back is when the oldest of those was created; next is where the next call
+// continues, 0 at the end.
+func (s *Store) OperatorsByNumber(ctx context.Context, number sms.Number, before int64, limit int) (
+	page []Record, back time.Time, next int64, err error) {
 	fail := func(err error) ([]Record, time.Time, int64, error) {
 		return nil, time.Time{}, 0, fmt.Errorf("looking for the messages to a number: %w", err)
 	}
@@ -33,7 +34,8 @@ func (s *Store) OperatorsByNumber(ctx context.Context, number sms.Number, before
 			return fail(err)
 		}
 		var newest int64 // below before
-		err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM messages WHERE id < $1 AND id > `+messages.PurgedFloor+` ORDER BY id DESC LIMIT 1), 0)`, before).Scan(&newest)
+		err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM messages WHERE id < $1 AND id > `+messages.PurgedFloor+
+			` ORDER BY id DESC LIMIT 1), 0)`, before).Scan(&newest)
 		if err != nil {
 			return fail(err)
 		}
@@ -63,7 +65,8 @@ func (s *Store) OperatorsByNumber(ctx context.Context, number sms.Number, before
 		return fail(err)
 	}
 	var below bool
-	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id < $1 AND id > `+messages.PurgedFloor+`)`, next).Scan(&below); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id < $1 AND id > `+messages.PurgedFloor+`)`,
+		next).Scan(&below); err != nil {
 		return fail(err)
 	}
 	if !below { // older ones are not to the number
@@ -91,8 +94,10 @@ func (s *Store) Count(ctx context.Context, company sms.CompanyID, since time.Tim
 		return c, fmt.Errorf("counting the messages of company %d: %w", company, err)
 	}
 	var seen int
-	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status = 0), count(*) FILTER (WHERE status = 1), count(*) FILTER (WHERE status = 2), count(*)
-		FROM (SELECT status, created_at FROM messages m WHERE `+messages.OfCompany+messages.NewestFirst+` LIMIT $4) m WHERE created_at >= $5`,
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status = 0), count(*) FILTER (WHERE status = 1),
+		count(*) FILTER (WHERE status = 2), count(*)
+		FROM (SELECT status, created_at FROM messages m WHERE `+messages.OfCompany+messages.NewestFirst+
+		` LIMIT $4) m WHERE created_at >= $5`,
 		int64(company), int64(math.MaxInt64), after, countedMost, since).Scan(&c.Pending, &c.Sent, &c.Failed, &seen)
 	if err != nil {
 		return c, fmt.Errorf("counting the messages of company %d: %w", company, err)

@@ -47,7 +47,8 @@ func (s *Store) Read(ctx context.Context, span Span, limit int) ([]Sent, error) 
 	if !span.Company.Valid() {
 		return nil, nil
 	}
-	page := `(SELECT m.* FROM messages m WHERE ` + messages.OfCompany + ` AND m.created_at >= $4 AND m.created_at < $5 ORDER BY m.company_id, m.id LIMIT $6)`
+	page := `(SELECT m.* FROM messages m WHERE ` + messages.OfCompany +
+		` AND m.created_at >= $4 AND m.created_at < $5 ORDER BY m.company_id, m.id LIMIT $6)`
 	records, err := postgres.All(ctx, s.pool, "reading a span of messages", scanRecord, recordsOf(page)+` ORDER BY m.id`,
 		int64(span.Company), span.Until, span.After+1, span.From, span.To, limit)
 	if err != nil || len(records) == 0 {

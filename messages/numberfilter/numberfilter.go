@@ -82,7 +82,8 @@ func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 		var chunk int64
 		err := tx.QueryRow(ctx, `
 			SELECT next.chunk FROM (
-				SELECT coalesce((SELECT max(chunk) + 1 FROM number_filters), (SELECT id / $1 FROM messages ORDER BY id LIMIT 1)) AS chunk
+				SELECT coalesce((SELECT max(chunk) + 1 FROM number_filters), (SELECT id / $1 FROM messages ORDER BY id
+					LIMIT 1)) AS chunk
 			) next, LATERAL (SELECT created_at FROM messages WHERE id >= (next.chunk + 1) * $1 ORDER BY id LIMIT 1) behind
 			WHERE behind.created_at < now() - $2::interval AND NOT EXISTS (
 				SELECT FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL
@@ -136,7 +137,8 @@ func filterOf(ctx context.Context, tx pgx.Tx, chunk int64) (filter []byte, err e
 // has locked the filters.
 func Refilter(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	chunks, err := postgres.All(ctx, tx, "looking for filters", pgx.RowTo[int64],
-		`SELECT chunk FROM number_filters WHERE chunk = ANY(ARRAY(SELECT DISTINCT id / $2 FROM unnest($1::bigint[]) id))`, ids, Chunk)
+		`SELECT chunk FROM number_filters WHERE chunk = ANY(ARRAY(SELECT DISTINCT id / $2 FROM unnest($1::bigint[]) id))`,
+		ids, Chunk)
 	if err != nil {
 		return err
 	}
@@ -155,13 +157,15 @@ func Refilter(ctx context.Context, tx pgx.Tx, ids []int64) error {
 // QueuePurge deletes the filters of chunks whose messages are all deleted. Filters are made after the newest one, which
 // stays.
 func QueuePurge(b *pgx.Batch) {
-	b.Queue(`DELETE FROM number_filters WHERE chunk < (SELECT up_to FROM sweeps WHERE name = 'purged') / $1 AND chunk < (SELECT max(chunk) FROM number_filters)`, Chunk)
+	b.Queue(`DELETE FROM number_filters WHERE chunk < (SELECT up_to FROM sweeps WHERE name = 'purged') / $1
+		AND chunk < (SELECT max(chunk) FROM number_filters)`, Chunk)
 }
 
 // Skip returns the id below which a search for a company's messages to a number may begin, instead of before: the
 // filters exclude the messages between. Ids from floor down have filters: a search that arrives there calls Skip again.
 // floor is 0 when it is there, or when there are no filters.
-func (s *Store) Skip(ctx context.Context, company sms.CompanyID, number sms.Number, before int64) (begin, floor int64, err error) {
+func (s *Store) Skip(ctx context.Context, company sms.CompanyID, number sms.Number, before int64) (begin, floor int64,
+	err error) {
 	fail := func(err error) (int64, int64, error) {
 		return 0, 0, fmt.Errorf("reading the filters of numbers: %w", err)
 	}
@@ -170,7 +174,8 @@ func (s *Store) Skip(ctx context.Context, company sms.CompanyID, number sms.Numb
 	}
 	top := (before - 1) / Chunk
 	var highest int64
-	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT chunk FROM number_filters WHERE chunk <= $1 ORDER BY chunk DESC LIMIT 1), -1)`, top).Scan(&highest)
+	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT chunk FROM number_filters WHERE chunk <= $1 ORDER BY chunk DESC
+		LIMIT 1), -1)`, top).Scan(&highest)
 	if err != nil {
 		return fail(err)
 	}

@@ -30,17 +30,21 @@ func (s *Store) Claims(ctx context.Context, after int64) (claims []ClaimedRow, n
 	var n int
 	var row ClaimedRow
 	var id *int64
-	err = postgres.Each(ctx, s.pool, "reading which messages are claimed", []any{&n, &next, &id, &row.Epoch, &row.Dispatcher, &row.Carrier, &row.Begun}, func() error {
-		if id != nil {
-			row.MessageID = *id
-			claims = append(claims, row)
-		}
-		return nil
-	}, `WITH part AS MATERIALIZED (
-			SELECT message_id, epoch, claimed_by, carrier, begun AND attempts > 0 AS begun FROM outbox WHERE message_id > $1 ORDER BY message_id LIMIT $2
+	err = postgres.Each(ctx, s.pool, "reading which messages are claimed",
+		[]any{&n, &next, &id, &row.Epoch, &row.Dispatcher, &row.Carrier, &row.Begun}, func() error {
+			if id != nil {
+				row.MessageID = *id
+				claims = append(claims, row)
+			}
+			return nil
+		}, `WITH part AS MATERIALIZED (
+			SELECT message_id, epoch, claimed_by, carrier, begun AND attempts > 0 AS begun FROM outbox WHERE message_id > $1
+				ORDER BY message_id LIMIT $2
 		)
-		SELECT t.n, t.last, c.message_id, coalesce(c.epoch, 0), coalesce(c.claimed_by, 0), coalesce(c.carrier, ''), coalesce(c.begun, false)
-		FROM (SELECT count(*) AS n, coalesce(max(message_id), 0) AS last FROM part) t LEFT JOIN part c ON c.claimed_by IS NOT NULL`, after, claimsRead)
+		SELECT t.n, t.last, c.message_id, coalesce(c.epoch, 0), coalesce(c.claimed_by, 0), coalesce(c.carrier, ''),
+			coalesce(c.begun, false)
+		FROM (SELECT count(*) AS n, coalesce(max(message_id), 0) AS last FROM part) t LEFT
+		JOIN part c ON c.claimed_by IS NOT NULL`, after, claimsRead)
 	if n < claimsRead {
 		next = 0
 	}
@@ -53,19 +57,22 @@ func (s *Store) Free(ctx context.Context, db postgres.DB, dispatcher int64, clai
 	ids, epochs := messages.InOrder(claims)
 	tag, err := db.Exec(ctx, `
 		WITH dead AS (
-			SELECT message_id FROM outbox o JOIN unnest($2::bigint[], $3::int[]) u(id, epoch) ON o.message_id = u.id AND o.epoch = u.epoch
+			SELECT message_id FROM outbox o JOIN unnest($2::bigint[], $3::int[]) u(id, epoch) ON o.message_id = u.id
+				AND o.epoch = u.epoch
 			WHERE o.claimed_by = $1 FOR UPDATE OF o SKIP LOCKED
 		)
-		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL FROM dead WHERE o.message_id = dead.message_id`, dispatcher, ids, epochs)
+		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL FROM dead WHERE o.message_id = dead.message_id`, dispatcher,
+		ids, epochs)
 	if err != nil {
 		return 0, fmt.Errorf("freeing %d claims: %w", len(claims), err)
 	}
 	return tag.RowsAffected(), nil
 }
 
-// Begun locks the rows of messages, by id, that a dead dispatcher may have submitted to a carrier, and returns them with
-// their copies. It skips locked rows. The caller holds the carrier's lock.
-func (s *Store) Begun(ctx context.Context, tx pgx.Tx, carrier string, dispatcher int64, ids []int64) ([]*Claimed, error) {
+// Begun locks the rows of messages, by id, that a dead dispatcher may have submitted to a carrier, and returns them
+// with their copies. It skips locked rows. The caller holds the carrier's lock.
+func (s *Store) Begun(ctx context.Context, tx pgx.Tx, carrier string, dispatcher int64, ids []int64) (
+	[]*Claimed, error) {
 	begun, err := postgres.All(ctx, tx, "locking what a dead dispatcher had begun", scanClaimed,
 		`SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
 		WHERE o.message_id = ANY($2) AND o.claimed_by = $1

@@ -26,10 +26,11 @@ func mayCarry(company, sender string) string {
 // commit on. Test messages and the gateway's own need no approval.
 var claimHolds = `NOT m.test AND m.company_id <> 0 AND NOT ` + mayCarry("m.company_id", "m.sender")
 
-// noteHolds inserts the senders of a table's held rows into holds. It locks existing rows, so that [Store.FollowApproval]
-// cannot delete them meanwhile.
+// noteHolds inserts the senders of a table's held rows into holds. It locks existing rows, so that
+// [Store.FollowApproval] cannot delete them meanwhile.
 func noteHolds(table string) string {
-	return `INSERT INTO holds AS h (company_id, sender) SELECT DISTINCT company_id, sender FROM ` + table + ` WHERE held ORDER BY 1, 2
+	return `INSERT INTO holds AS h (company_id, sender) SELECT DISTINCT company_id, sender FROM ` + table +
+		` WHERE held ORDER BY 1, 2
 		ON CONFLICT (company_id, sender) DO UPDATE SET sender = h.sender`
 }
 
@@ -60,7 +61,8 @@ func (s *Store) FollowApproval(ctx context.Context, h Hold, after int64) (n, nex
 	}
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		n, next = 0, 0 // of an earlier attempt
-		err := tx.QueryRow(ctx, `SELECT FROM holds h WHERE h.company_id = $1 AND h.sender = $2 AND $3 = `+mayCarry("h.company_id", "h.sender")+` FOR UPDATE OF h`,
+		err := tx.QueryRow(ctx, `SELECT FROM holds h WHERE h.company_id = $1 AND h.sender = $2 AND $3 = `+
+			mayCarry("h.company_id", "h.sender")+` FOR UPDATE OF h`,
 			h.CompanyID, h.Sender, h.Over).Scan()
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -73,14 +75,17 @@ func (s *Store) FollowApproval(ctx context.Context, h Hold, after int64) (n, nex
 				WHERE o.company_id = $1 AND m.sender = $2 AND o.message_id > $4 AND o.claimed_by IS NULL AND `+which+`
 				ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED
 			), gone AS (
-				UPDATE outbox o SET due_at = `+due+`, pushed_at = NULL FROM free WHERE o.message_id = free.message_id RETURNING o.message_id
+				UPDATE outbox o SET due_at = `+due+`, pushed_at = NULL FROM free WHERE o.message_id = free.message_id
+					RETURNING o.message_id
 			)
-			SELECT count(*), coalesce(max(message_id), 0) FROM gone`, h.CompanyID, h.Sender, holdAtOnce, after).Scan(&n, &next); err != nil || n == holdAtOnce {
+			SELECT count(*), coalesce(max(message_id), 0) FROM gone`, h.CompanyID, h.Sender, holdAtOnce, after).Scan(
+			&n, &next); err != nil || n == holdAtOnce {
 			return err
 		}
 		if next = 0; h.Over {
 			_, err = tx.Exec(ctx, `DELETE FROM holds WHERE company_id = $1 AND sender = $2 AND NOT EXISTS (
-				SELECT FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.company_id = $1 AND m.sender = $2 AND o.due_at = `+heldUntil+`)`, h.CompanyID, h.Sender)
+				SELECT FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.company_id = $1 AND m.sender = $2
+					AND o.due_at = `+heldUntil+`)`, h.CompanyID, h.Sender)
 		}
 		return err
 	})

@@ -1,5 +1,5 @@
-// Package outbox has what waits for a carrier or for its time: the outbox and its claims, scheduled and held messages, quiet
-// hours, and the walk that finds what was lost. It changes no status.
+// Package outbox has what waits for a carrier or for its time: the outbox and its claims, scheduled and held messages,
+// quiet hours, and the walk that finds what was lost. It changes no status.
 package outbox
 
 import (
@@ -69,9 +69,10 @@ type Claimed struct {
 func (m *Claimed) Claim() messages.Claim { return messages.Claim{MessageID: m.ID, Epoch: m.Epoch} }
 
 // claimOptedOut is true for a message whose recipient has opted out. The claiming statement checks it, so an opt-out
-// that was committed before counts, however long the message has waited. Such a claim is not an attempt: it sets attempts
-// to 0, by which Free sees that the dead process did not submit the message.
-var claimOptedOut = `NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
+// that was committed before counts, however long the message has waited. Such a claim is not an attempt: it sets
+// attempts to 0, by which Free sees that the dead process did not submit the message.
+var claimOptedOut = `NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` +
+	receipts.MayHave("o.message_id")
 
 const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at, o.pushed_at IS NOT NULL AS pushed,
@@ -90,7 +91,8 @@ const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane,
 // Without, the claim counts as begun at once.
 //
 // With an error the returned messages are claimed too, and dispatcher may have claimed others (Claims).
-func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64, marks bool) ([]*Claimed, error) {
+func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64, marks bool) (
+	[]*Claimed, error) {
 	claimed, err := s.claim(ctx, carrier, claimPlain, dispatcher, !marks, ids, carrier)
 	if err != nil && !postgres.Locked(err) {
 		return claimed, err
@@ -111,13 +113,14 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 // bytes and a second look at each row. If a row is locked after its xmax was read, claimPlain waits for a tenth of a
 // second and fails; if it was changed, it has an xmax by now.
 //
-// claimOther claims the rest: also rows with the xmax of a transaction that is over, because it was rolled back or locked
-// the row before it changed it (Free, Pushed, FollowApproval).
+// claimOther claims the rest: also rows with the xmax of a transaction that is over, because it was rolled back or
+// locked the row before it changed it (Free, Pushed, FollowApproval).
 var (
 	claimPlain = `
 		UPDATE outbox o SET claimed_by = $1, begun = $2, attempts = o.attempts + 1, epoch = o.epoch + 1
 		FROM messages m WHERE m.id = o.message_id AND o.xmax = 0 AND ` + claimByID + `
-			AND NOT (` + claimHolds + `) AND NOT (` + claimOptedOut + `) AND (SELECT set_config('lock_timeout', '100', true)) IS NOT NULL
+			AND NOT (` + claimHolds + `) AND NOT (` + claimOptedOut +
+		`) AND (SELECT set_config('lock_timeout', '100', true)) IS NOT NULL
 		RETURNING ` + claimedColumns
 	claimOther = claimFree(claimByID)
 )
@@ -125,12 +128,12 @@ var (
 // claimByID is a condition on a row o of the outbox: it is one that a claim by ids may take.
 //
 // Appending an empty string to carrier keeps the planner from the lane's index: with statistics from a time when the
-// lane was empty, it would read the whole lane instead of finding the rows by id. For 32 of 100,000 messages that is 3,165
-// pages and 52 ms instead of 69 pages and 0.1 ms.
+// lane was empty, it would read the whole lane instead of finding the rows by id. For 32 of 100,000 messages that is
+// 3,165 pages and 52 ms instead of 69 pages and 0.1 ms.
 const claimByID = `o.message_id = ANY($3) AND o.carrier || '' = $4 AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()`
 
-// claimFree claims the outbox rows o that free selects, and holds those that must be held (claimHolds). OFFSET keeps the
-// planner from evaluating that once for each column.
+// claimFree claims the outbox rows o that free selects, and holds those that must be held (claimHolds). OFFSET keeps
+// the planner from evaluating that once for each column.
 func claimFree(free string) string {
 	return `
 	WITH free AS (
@@ -153,9 +156,11 @@ func claimFree(free string) string {
 // ClaimDue claims up to limit rows of one lane without the queue, the oldest first: those that have been due for age
 // and, if they were put on the queue, that long ago. marks is as for Claim. Its cost grows with the rows that it skips:
 // claimed, or not due.
-func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int, age time.Duration, marks bool) ([]*Claimed, error) {
+func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int, age time.Duration,
+	marks bool) ([]*Claimed, error) {
 	return s.claim(ctx, carrier, claimFree(`o.carrier = $3 AND o.lane = $4 AND o.claimed_by IS NULL
-		AND greatest(o.due_at, o.pushed_at) <= now() - $6::interval AND o.expires_at > now() ORDER BY o.message_id LIMIT $5`), dispatcher, !marks, carrier, lane, limit, age)
+		AND greatest(o.due_at, o.pushed_at) <= now() - $6::interval AND o.expires_at > now() ORDER BY o.message_id LIMIT $5`),
+		dispatcher, !marks, carrier, lane, limit, age)
 }
 
 func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) ([]*Claimed, error) {
@@ -179,7 +184,8 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	var number string
 	var ref, class int16
 	var part int64
-	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
+	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body,
+		&c.Segments,
 		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed, &class, &part, &c.Secret, &c.Channel); err != nil {
 		return nil, err
 	}
@@ -230,7 +236,8 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []messages.C
 	ids, epochs := messages.InOrder(claims)
 	return postgres.All(ctx, s.pool, fmt.Sprintf("noting that %d messages begin", len(claims)), pgx.RowTo[int64],
 		`UPDATE outbox o SET begun = true FROM unnest($2::bigint[], $3::int[]) u(id, epoch)
-		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1 RETURNING o.message_id`, dispatcher, ids, epochs)
+		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1 RETURNING o.message_id`, dispatcher, ids,
+		epochs)
 }
 
 // Waiting is an outbox row that is due and not on the queue.
@@ -265,6 +272,7 @@ func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 func (s *Store) Queues(ctx context.Context) (map[int64]int64, error) {
 	queues := make(map[int64]int64)
 	var company, n int64
-	return queues, postgres.Each(ctx, s.pool, "counting what companies have queued", []any{&company, &n}, func() error { queues[company] = n; return nil },
+	return queues, postgres.Each(ctx, s.pool, "counting what companies have queued", []any{&company, &n},
+		func() error { queues[company] = n; return nil },
 		`SELECT company_id, count(*) FROM outbox GROUP BY company_id`)
 }

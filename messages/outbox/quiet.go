@@ -63,17 +63,19 @@ const (
 // PutOff postpones those of messages, by id, that belong to batches and were never tried to the end of their companies'
 // quiet hours, and returns how many. It does not affect messages in flight, or begun before.
 //
-// The zero keeps the planner from the lane's index: with a plan from an empty outbox, one call read 10,800 pages of 300,000
-// messages instead of 33.
+// The zero keeps the planner from the lane's index: with a plan from an empty outbox, one call read 10,800 pages of
+// 300,000 messages instead of 33.
 func (s *Store) PutOff(ctx context.Context, quiet Quiet, ids []int64) (int64, error) {
 	companies, until, otherwise := quiet.args()
 	tag, err := s.pool.Exec(ctx, `
 		WITH free AS (
 			SELECT o.message_id, `+quietUntil+` AS until FROM outbox o `+quietJoin+`
-			WHERE o.message_id = ANY($5) AND o.lane + 0 = $4 AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < `+quietUntil+`
+			WHERE o.message_id = ANY($5) AND o.lane + 0 = $4 AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < `+
+		quietUntil+`
 			FOR UPDATE OF o SKIP LOCKED
 		)
-		UPDATE outbox o SET due_at = free.until, since = free.until, pushed_at = NULL FROM free WHERE o.message_id = free.message_id`,
+		UPDATE outbox o SET due_at = free.until, since = free.until, pushed_at = NULL FROM free
+			WHERE o.message_id = free.message_id`,
 		companies, until, otherwise, messages.LaneBatch, ids)
 	if err != nil {
 		return 0, fmt.Errorf("putting off %d messages in quiet hours: %w", len(ids), err)

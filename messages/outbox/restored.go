@@ -20,7 +20,8 @@ func (s *Store) PendingCarriers(ctx context.Context) ([]string, error) {
 // TakePending takes up to limit messages of a carrier off the outbox and off scheduled that were due by a moment,
 // claimed or not, except held ones: after a restore it is unknown what the carrier got. The caller records that as
 // unanswered copies. No dispatcher may run.
-func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due time.Time, limit int) ([]*Claimed, error) {
+func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due time.Time, limit int) (
+	[]*Claimed, error) {
 	fail := func(err error) ([]*Claimed, error) {
 		return nil, fmt.Errorf("taking what waited for %s: %w", carrier, err)
 	}
@@ -33,12 +34,14 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 			RETURNING s.message_id, s.company_id, s.carrier, s.lane, s.due_at, s.expires_at
 		)
 		INSERT INTO outbox (message_id, company_id, carrier, lane, due_at, pushed_at, expires_at, since)
-		SELECT message_id, company_id, carrier, lane, due_at, NULL, expires_at, due_at FROM gone ORDER BY message_id`, carrier, due, limit); err != nil {
+		SELECT message_id, company_id, carrier, lane, due_at, NULL, expires_at, due_at FROM gone ORDER BY message_id`,
+		carrier, due, limit); err != nil {
 		return fail(err)
 	}
 	taken, err := postgres.All(ctx, tx, "locking them", scanClaimed,
 		`SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
-		WHERE o.carrier = $1 AND o.due_at <= $2 AND m.status = 0 ORDER BY o.message_id LIMIT $3 FOR UPDATE OF m, o`, carrier, due, limit)
+		WHERE o.carrier = $1 AND o.due_at <= $2 AND m.status = 0 ORDER BY o.message_id LIMIT $3 FOR UPDATE OF m, o`, carrier,
+		due, limit)
 	if err != nil {
 		return fail(err)
 	}
@@ -49,7 +52,8 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 	if err := readCopies(ctx, tx, carrier, taken); err != nil {
 		return fail(err)
 	}
-	if _, err := tx.Exec(ctx, `WITH `+messages.KeptRefusals+` DELETE FROM outbox WHERE message_id = ANY($1)`, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH `+messages.KeptRefusals+` DELETE FROM outbox WHERE message_id = ANY($1)`,
+		ids); err != nil {
 		return fail(err)
 	}
 	return taken, nil

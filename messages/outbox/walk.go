@@ -71,7 +71,8 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 	var l Seen
 	var due *time.Time
 	var lost, whose []int64 // ids, and their companies
-	if _, err := pgx.ForEachRow(rows, []any{&next, &l.Rows, &l.First, &l.Last, &due, &l.Claimants, &l.Expired, &lost, &whose, &l.Stranded, &l.Quiet}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&next, &l.Rows, &l.First, &l.Last, &due, &l.Claimants, &l.Expired, &lost,
+		&whose, &l.Stranded, &l.Quiet}, func() error {
 		st := &stretches[len(seen)]
 		for i, id := range lost {
 			l.Lost = append(l.Lost, Waiting{ID: id, CompanyID: whose[i], Carrier: st.Carrier, Lane: st.Lane})
@@ -120,7 +121,8 @@ var walkPlain, walkQuiet = walkStatement(`NULL::bigint[]`, ``), walkStatement(fm
 func walkStatement(quiet, join string) string {
 	return fmt.Sprintf(`
 	SELECT (SELECT last_value + 1 FROM messages_id_seq), w.*
-	FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::boolean[], $5::interval[]) WITH ORDINALITY s(carrier, lane, after, stranded, queued, n)
+	FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::boolean[], $5::interval[]) WITH ORDINALITY s(carrier, lane,
+	after, stranded, queued, n)
 	CROSS JOIN LATERAL (
 		SELECT count(*), coalesce(min(o.message_id), 0), coalesce(max(o.message_id), 0), min(o.due_at),
 			array_agg(o.claimed_by) FILTER (WHERE o.claimed_by IS NOT NULL),
@@ -131,7 +133,8 @@ func walkStatement(quiet, join string) string {
 			%[2]s
 		FROM (
 			SELECT r.message_id, r.company_id, r.claimed_by, r.attempts, r.due_at, r.pushed_at,
-				r.claimed_by IS NULL AND r.expires_at <= now() AS over, r.claimed_by IS NULL AND r.expires_at > now() AND r.due_at <= now() AS ready
+				r.claimed_by IS NULL AND r.expires_at <= now() AS over, r.claimed_by IS NULL AND r.expires_at > now()
+				AND r.due_at <= now() AS ready
 			FROM outbox r WHERE r.carrier = s.carrier AND (r.lane, r.message_id) > (s.lane, s.after) AND r.lane <= s.lane
 			ORDER BY r.lane, r.message_id LIMIT %[1]d
 		) o
@@ -146,7 +149,8 @@ func (s *Store) OutboxCarriers(ctx context.Context) ([]string, error) {
 		WITH RECURSIVE c(carrier) AS (
 			(SELECT carrier FROM outbox ORDER BY carrier, lane, message_id LIMIT 1)
 			UNION ALL
-			SELECT n.carrier FROM c CROSS JOIN LATERAL (SELECT o.carrier FROM outbox o WHERE o.carrier > c.carrier ORDER BY o.carrier, o.lane, o.message_id LIMIT 1) n
+			SELECT n.carrier FROM c CROSS JOIN LATERAL (SELECT o.carrier FROM outbox o WHERE o.carrier > c.carrier
+				ORDER BY o.carrier, o.lane, o.message_id LIMIT 1) n
 		)
 		SELECT carrier FROM c`)
 }
@@ -165,24 +169,30 @@ type Counted struct {
 // unchanged ones. A crash may lose the last counts; the next walk restores them.
 func (s *Store) KeepBacklogs(ctx context.Context, lanes []Counted) error {
 	n := len(lanes)
-	carriers, numbers, counts, firsts, due := make([]string, n), make([]int16, n), make([]int64, n), make([]int64, n), make([]*time.Time, n)
+	carriers, numbers, counts, firsts, due := make([]string, n), make([]int16, n), make([]int64, n), make([]int64, n),
+		make([]*time.Time, n)
 	partial := make([]bool, n)
 	for i, l := range lanes {
-		carriers[i], numbers[i], counts[i], firsts[i], due[i], partial[i] = l.Carrier, int16(l.Lane), l.Messages, l.First, postgres.OrNull(l.Due), l.Partial
+		carriers[i], numbers[i], counts[i], firsts[i], due[i], partial[i] = l.Carrier, int16(l.Lane), l.Messages, l.First,
+			postgres.OrNull(l.Due), l.Partial
 	}
 	if _, err := s.pool.Exec(ctx, `
 		WITH lane AS (
-			SELECT l.carrier, l.lane, l.messages, coalesce((SELECT o.since FROM outbox o WHERE o.message_id = l.first), m.created_at) AS created_at, l.due, l.partial
-			FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::boolean[]) l(carrier, lane, messages, first, due, partial)
+			SELECT l.carrier, l.lane, l.messages, coalesce((SELECT o.since FROM outbox o WHERE o.message_id = l.first),
+				m.created_at) AS created_at, l.due, l.partial
+			FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::boolean[]) l(carrier,
+			lane, messages, first, due, partial)
 			LEFT JOIN messages m ON m.id = l.first
 		), others AS (
 			DELETE FROM backlogs WHERE (carrier, lane) NOT IN (SELECT carrier, lane FROM lane)
 		)
 		INSERT INTO backlogs AS b (carrier, lane, messages, oldest_at, due_at)
 		SELECT l.carrier, l.lane, l.messages, l.created_at, l.due FROM lane l, set_config('synchronous_commit', 'off', true)
-		WHERE NOT (l.partial AND EXISTS (SELECT FROM backlogs k WHERE (k.carrier, k.lane) = (l.carrier, l.lane) AND k.messages > l.messages))
+		WHERE NOT (l.partial AND EXISTS (SELECT FROM backlogs k WHERE (k.carrier, k.lane) = (l.carrier, l.lane)
+		AND k.messages > l.messages))
 		ORDER BY carrier, lane
-		ON CONFLICT (carrier, lane) DO UPDATE SET messages = excluded.messages, oldest_at = excluded.oldest_at, due_at = excluded.due_at
+		ON CONFLICT (carrier, lane) DO UPDATE SET messages = excluded.messages, oldest_at = excluded.oldest_at,
+		due_at = excluded.due_at
 			WHERE (b.messages, b.oldest_at, b.due_at) IS DISTINCT FROM (excluded.messages, excluded.oldest_at, excluded.due_at)`,
 		carriers, numbers, counts, firsts, due, partial); err != nil {
 		return fmt.Errorf("storing the backlogs: %w", err)
@@ -203,5 +213,6 @@ type Backlog struct {
 // ([Store.KeepBacklogs]).
 func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
 	return postgres.All(ctx, s.pool, "reading the backlogs", pgx.RowToStructByPos[Backlog],
-		`SELECT carrier, lane, messages, coalesce(oldest_at, now()), greatest(now() - due_at, interval '0') FROM backlogs WHERE messages > 0`)
+		`SELECT carrier, lane, messages, coalesce(oldest_at, now()), greatest(now() - due_at, interval '0') FROM backlogs
+			WHERE messages > 0`)
 }

@@ -15,8 +15,9 @@ import (
 // lists are as long as the disk allows: they are divided by their keys over files, of which one at a time is in memory.
 //
 // A carrier writes its list in one form. Of the formats, the one that finds most ids is the list's; the carrier's own
-// goes first where two find the same number. An id that cannot be written so, and an id of eight characters or more that
-// nothing matches, is tried in the other forms too. An id stands for one segment: if the list has it twice, one is left.
+// goes first where two find the same number. An id that cannot be written so, and an id of eight characters or more
+// that nothing matches, is tried in the other forms too. An id stands for one segment: if the list has it twice, one is
+// left.
 type Comparison struct {
 	dir    string
 	format Format
@@ -130,8 +131,8 @@ func (c *Comparison) read(ids *bins, form Format, onlySurely bool) (*bins, error
 	})
 }
 
-// join calls onlyOurs and onlyTheirs, unless nil, with the rows that have no counterpart with their key, and returns the
-// number of pairs. Rows without a key have none.
+// join calls onlyOurs and onlyTheirs, unless nil, with the rows that have no counterpart with their key, and returns
+// the number of pairs. Rows without a key have none.
 func join(ours, theirs *bins, onlyOurs, onlyTheirs func(key, text string) error) (both int64, err error) {
 	for i := range binCount {
 		type count struct{ ours, matched int32 }

@@ -27,7 +27,8 @@ func compare(t *testing.T, format Format, ours, theirs []string) (found Compared
 			t.Fatal(err)
 		}
 	}
-	if err := c.Result(func(f Compared) error { found = f; return nil }, func(text string) error { onlyOurs = append(onlyOurs, text); return nil },
+	if err := c.Result(func(f Compared) error { found = f; return nil },
+		func(text string) error { onlyOurs = append(onlyOurs, text); return nil },
 		func(id string) error { onlyTheirs = append(onlyTheirs, id); return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func compare(t *testing.T, format Format, ours, theirs []string) (found Compared
 	}
 	slices.Sort(onlyOurs)
 	slices.Sort(onlyTheirs)
-	if found.OnlyOurs != int64(len(onlyOurs)) || found.OnlyTheirs != int64(len(onlyTheirs)) || found.Both != int64(len(ours)-len(onlyOurs)) {
+	if found.OnlyOurs != int64(len(onlyOurs)) || found.OnlyTheirs != int64(len(onlyTheirs)) ||
+		found.Both != int64(len(ours)-len(onlyOurs)) {
 		t.Errorf("%+v of %d and %d", found, len(ours), len(theirs))
 	}
 	return found, onlyOurs, onlyTheirs
@@ -59,11 +61,15 @@ func TestComparison(t *testing.T) {
 		read         Format
 	}{
 		{"as written", Auto, []string{"A1B2", "00C3", "d4"}, []string{"a1b2", `"C3"`, "0xD4"}, "", "", Same},
-		{"decimal", Auto, []string{"1A2B3C4D", "1A2B3C4E"}, []string{"439041101", "0439041103"}, "1A2B3C4E", "0439041103", HexToDecimal},
-		{"hexadecimal", DecimalToHex, []string{"439041101", "439041102"}, []string{"1A2B3C4D", "1a2b3c4f"}, "439041102", "1a2b3c4f", DecimalToHex},
+		{"decimal", Auto, []string{"1A2B3C4D", "1A2B3C4E"}, []string{"439041101", "0439041103"}, "1A2B3C4E", "0439041103",
+			HexToDecimal},
+		{"hexadecimal", DecimalToHex, []string{"439041101", "439041102"}, []string{"1A2B3C4D", "1a2b3c4f"}, "439041102",
+			"1a2b3c4f", DecimalToHex},
 		{"counting from 1, in decimal", Auto, many(2000, "%X"), many(2001, "%d")[:2000], "", "", HexToDecimal},
-		{"one more and one less, counting from 1", Auto, slices.Delete(many(2000, "%X"), 15, 16), many(2001, "%d")[1:], "1", "16 2001", HexToDecimal},
-		{"mixed", Auto, []string{"1A2B3C4D", "1A2B3C4E", "1A2B3C4F"}, []string{"439041101", "1A2B3C4E", "1a2b3c4f"}, "", "", HexToDecimal},
+		{"one more and one less, counting from 1", Auto, slices.Delete(many(2000, "%X"), 15, 16), many(2001, "%d")[1:], "1",
+			"16 2001", HexToDecimal},
+		{"mixed", Auto, []string{"1A2B3C4D", "1A2B3C4E", "1A2B3C4F"}, []string{"439041101", "1A2B3C4E", "1a2b3c4f"}, "", "",
+			HexToDecimal},
 		{"twice in the list", Same, []string{"A1", "A2"}, []string{"A1", "A1", "A2"}, "", "A1", Same},
 		{"twice with us", Same, []string{"A1", "A1"}, []string{"A1"}, "A1", "", Same},
 		{"with the number of the part", Auto, []string{"7FCA1", "7FCA2"}, []string{"7FCA1-1", "7FCA2-1"}, "", "", Same},
@@ -72,7 +78,8 @@ func TestComparison(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			found, ours, theirs := compare(t, row.format, row.ours, row.theirs)
-			if strings.Join(ours, " ") != row.onlyOurs || strings.Join(theirs, " ") != row.onlyTheirs || found.Format != row.read {
+			if strings.Join(ours, " ") != row.onlyOurs || strings.Join(theirs, " ") != row.onlyTheirs ||
+				found.Format != row.read {
 				t.Errorf("only ours %q, only theirs %q, read as %s", ours, theirs, found.Format)
 			}
 		})

@@ -36,8 +36,8 @@ func Relate(response, receipt string) (Format, bool) {
 }
 
 // Key is the form of a carrier's message id in which receipts and segments are compared: carriers write one id in upper
-// and lower case, with and without leading zeros, quotation marks, braces or 0x. NUL and invalid UTF-8, which PostgreSQL
-// refuses, are left out.
+// and lower case, with and without leading zeros, quotation marks, braces or 0x. NUL and invalid UTF-8, which
+// PostgreSQL refuses, are left out.
 func Key(carrierID string) string {
 	key, _ := keyOf(carrierID)
 	return key
@@ -46,7 +46,8 @@ func Key(carrierID string) string {
 // keyOf also reports whether 0x marks the id as hexadecimal.
 func keyOf(carrierID string) (key string, hex bool) {
 	id := strings.ToLower(strings.Trim(postgres.Text(carrierID), " \t\r\n\"'`<>()[]{},;."))
-	if digits, marked := strings.CutPrefix(id, "0x"); marked && digits != "" && strings.Trim(digits, "0123456789abcdef") == "" {
+	if digits, marked := strings.CutPrefix(id, "0x"); marked && digits != "" &&
+		strings.Trim(digits, "0123456789abcdef") == "" {
 		id, hex = digits, true
 	}
 	if trimmed := strings.TrimLeft(id, "0"); trimmed != "" || id == "" {

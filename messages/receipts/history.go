@@ -47,8 +47,8 @@ type ReceiptRecord struct {
 	Outcome   Outcome
 }
 
-// QueueSegments adds the reading of messages' segments, in the order of submission, to a pipeline; it fills the map when
-// the results are read.
+// QueueSegments adds the reading of messages' segments, in the order of submission, to a pipeline; it fills the map
+// when the results are read.
 func QueueSegments(b *pgx.Batch, messages []int64) (segments map[int64][]SegmentRecord) {
 	segments = make(map[int64][]SegmentRecord)
 	var id int64
@@ -56,7 +56,8 @@ func QueueSegments(b *pgx.Batch, messages []int64) (segments map[int64][]Segment
 	postgres.EachQueued(b.Queue(`SELECT message_id, segment, carrier, link, coalesce(carrier_id, key), submitted_at,
 			coalesce(receipt, ''), coalesce(error, ''), receipt_at
 		FROM segments WHERE message_id = ANY($1) ORDER BY submitted_at, segment`, messages),
-		[]any{&id, &s.Segment, &s.Carrier, &s.Link, &s.CarrierID, &s.SubmittedAt, &s.Receipt, &s.Error, &s.ReceiptAt}, func() error {
+		[]any{&id, &s.Segment, &s.Carrier, &s.Link, &s.CarrierID, &s.SubmittedAt, &s.Receipt, &s.Error, &s.ReceiptAt},
+		func() error {
 			segments[id] = append(segments[id], s)
 			s.ReceiptAt = nil // a new one for the next row
 			return nil
@@ -65,11 +66,13 @@ func QueueSegments(b *pgx.Batch, messages []int64) (segments map[int64][]Segment
 }
 
 // QueueHistory is [QueueSegments] with the recorded receipts, in the order of arrival.
-func QueueHistory(b *pgx.Batch, messages []int64) (segments map[int64][]SegmentRecord, receipts map[int64][]ReceiptRecord) {
+func QueueHistory(b *pgx.Batch, messages []int64) (segments map[int64][]SegmentRecord,
+	receipts map[int64][]ReceiptRecord) {
 	segments, receipts = QueueSegments(b, messages), make(map[int64][]ReceiptRecord)
 	var id int64
 	var r ReceiptRecord
-	postgres.EachQueued(b.Queue(`SELECT message_id, received_at, carrier, link, carrier_id, state, error, outcome FROM receipts
+	postgres.EachQueued(b.Queue(`SELECT message_id, received_at, carrier, link, carrier_id, state, error, outcome
+		FROM receipts
 		WHERE message_id = ANY($1) ORDER BY id`, messages),
 		[]any{&id, &r.At, &r.Carrier, &r.Link, &r.CarrierID, &r.State, &r.Error, &r.Outcome}, func() error {
 			receipts[id] = append(receipts[id], r)

@@ -33,13 +33,15 @@ const inboxColumns = `r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.nu
 
 // Inbox returns up to limit receipts without a message, of all carriers, the latest first, with ids below before (0:
 // from the latest), and the next page's before, 0 for none. Receipts whose message is found later leave the list.
-func Inbox(ctx context.Context, pool *pgxpool.Pool, before int64, limit int) (page []InboxReceipt, next int64, err error) {
+func Inbox(ctx context.Context, pool *pgxpool.Pool, before int64, limit int) (page []InboxReceipt, next int64,
+	err error) {
 	if before <= 0 {
 		before = math.MaxInt64
 	}
 	var last, seen int64
 	b := &pgx.Batch{}
-	b.Queue(`SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM receipts WHERE id < $1 ORDER BY id DESC LIMIT $2) r`, before, inboxScanned).
+	b.Queue(`SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM receipts WHERE id < $1 ORDER BY id DESC
+		LIMIT $2) r`, before, inboxScanned).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&last, &seen) })
 	b.Queue(`SELECT `+inboxColumns+` FROM (SELECT * FROM receipts WHERE id < $1 ORDER BY id DESC LIMIT $2) r
 		WHERE message_id IS NULL ORDER BY id DESC LIMIT $3`, before, inboxScanned, limit+1).
@@ -71,8 +73,8 @@ type Word struct {
 // wordsMost is how many words Words returns.
 const wordsMost = 1_000
 
-// Words returns the states of the kept receipts that are not final, the most frequent first, at most 1,000. It reads all
-// receipts that settled nothing.
+// Words returns the states of the kept receipts that are not final, the most frequent first, at most 1,000. It reads
+// all receipts that settled nothing.
 func Words(ctx context.Context, pool *pgxpool.Pool) ([]Word, error) {
 	return postgres.All(ctx, pool, "looking for the states of receipts", pgx.RowToStructByPos[Word],
 		`SELECT carrier, state, count(*), max(received_at) FROM receipts WHERE status IS NULL AND NOT checked
@@ -86,7 +88,8 @@ func FirstSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) (id in
 		return 0, nil
 	}
 	// MATERIALIZED keeps the planner from walking over all ids to the first match.
-	if err := pool.QueryRow(ctx, `WITH came AS MATERIALIZED (SELECT id FROM receipts WHERE received_at >= $1 AND message_id IS NULL)
+	if err := pool.QueryRow(ctx, `WITH came AS MATERIALIZED (SELECT id FROM receipts WHERE received_at >= $1
+		AND message_id IS NULL)
 		SELECT coalesce(min(id), $2) FROM came`, since, int64(math.MaxInt64)).Scan(&id); err != nil {
 		return 0, fmt.Errorf("looking for the first receipt of no message since: %w", err)
 	}
@@ -114,7 +117,8 @@ const forgetLimit = 20_000
 // Forget deletes receipts older than life, of the inbox and of messages, up to 20,000 a call, and returns how many.
 func Forget(ctx context.Context, pool *pgxpool.Pool, life time.Duration) (int64, error) {
 	tag, err := pool.Exec(ctx, `DELETE FROM receipts WHERE id IN (
-		SELECT id FROM receipts WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
+		SELECT id FROM receipts WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2
+			FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
 	if err != nil {
 		return 0, fmt.Errorf("forgetting receipts: %w", err)
 	}

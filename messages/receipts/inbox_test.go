@@ -18,7 +18,8 @@ import (
 func TestInboxPages(t *testing.T) {
 	d := newTest(t, Same)
 	d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, message_id, outcome)
-		SELECT 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2000 <> 1 THEN 1 END, CASE WHEN n % 2000 <> 1 THEN 'duplicate' ELSE 'unmatched' END
+		SELECT 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2000 <> 1 THEN 1 END, CASE WHEN n % 2000 <> 1
+			THEN 'duplicate' ELSE 'unmatched' END
 		FROM generate_series(1, 12000) n`)
 	unmatched, pages := 0, 0
 	for before := int64(0); ; {
@@ -40,8 +41,10 @@ func TestInboxPages(t *testing.T) {
 // with a small id.
 func TestFirstSince(t *testing.T) {
 	d := newTest(t, Same)
-	d.exec(`INSERT INTO receipts (id, carrier, link, key, carrier_id, number, state, error, message_id, outcome, received_at) OVERRIDING SYSTEM VALUE
-		SELECT n, 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2 = 0 THEN 1 END, CASE WHEN n % 2 = 0 THEN 'duplicate' ELSE 'unmatched' END,
+	d.exec(`INSERT INTO receipts (id, carrier, link, key, carrier_id, number, state, error, message_id, outcome,
+		received_at) OVERRIDING SYSTEM VALUE
+		SELECT n, 'c', 'l', n::text, n::text, '', 'DELIVRD', '', CASE WHEN n % 2 = 0 THEN 1 END, CASE WHEN n % 2 = 0
+			THEN 'duplicate' ELSE 'unmatched' END,
 			now() - (11 - n) * interval '1 hour' FROM generate_series(1, 10) n`)
 	first := func(ago time.Duration) int64 {
 		t.Helper()
@@ -51,7 +54,8 @@ func TestFirstSince(t *testing.T) {
 		}
 		return id
 	}
-	for ago, want := range map[time.Duration]int64{12 * time.Hour: 1, 5*time.Hour + time.Minute: 7, 2*time.Hour + time.Minute: 9, 90 * time.Minute: math.MaxInt64} {
+	for ago, want := range map[time.Duration]int64{12 * time.Hour: 1, 5*time.Hour + time.Minute: 7,
+		2*time.Hour + time.Minute: 9, 90 * time.Minute: math.MaxInt64} {
 		if id := first(ago); id != want {
 			t.Errorf("since %v ago the first is %d, want %d", ago, id, want)
 		}
@@ -87,9 +91,11 @@ func TestConditions(t *testing.T) {
 	}
 
 	for condition, want := range map[string][]int64{
-		MayHave("m.id"): {1, 2, 3, 4, 5}, Has("m.id"): {1, 4}, `m.id IN (SELECT p.message_id FROM ` + Submitted + ` p)`: {1, 2, 3, 4, 5},
+		MayHave("m.id"): {1, 2, 3, 4, 5}, Has("m.id"): {1, 4}, `m.id IN (SELECT p.message_id FROM ` + Submitted +
+			` p)`: {1, 2, 3, 4, 5},
 	} {
-		rows, err := d.pool.Query(t.Context(), `SELECT m.id FROM unnest($1::bigint[]) m(id) WHERE `+condition+` ORDER BY 1`, messages)
+		rows, err := d.pool.Query(t.Context(), `SELECT m.id FROM unnest($1::bigint[]) m(id) WHERE `+condition+` ORDER BY 1`,
+			messages)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,10 +109,13 @@ func TestConditions(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if c := copies[3]; len(c) != 1 || c[0].Answered || c[0].Status != sms.Sent || c[0].Reason != "DELIVRD" || len(copies[1]) != 2 || len(copies[6]) != 0 {
+		if c := copies[3]; len(c) != 1 || c[0].Answered || c[0].Status != sms.Sent || c[0].Reason != "DELIVRD" ||
+			len(copies[1]) != 2 || len(copies[6]) != 0 {
 			t.Errorf("%+v", copies)
 		}
-		return Refuse(ctx, tx, "lumitel", []Refusal{{1, 1, now}, {1, 2, now}, {2, 1, now}, {3, 1, now}, {2, 1, now.Add(-time.Hour)}}) // accepted, unanswered, unanswered, settled
+		// accepted, unanswered, unanswered, settled
+		return Refuse(ctx, tx, "lumitel", []Refusal{{1, 1, now}, {1, 2, now}, {2, 1, now}, {3, 1, now},
+			{2, 1, now.Add(-time.Hour)}})
 	})
 	if n := d.count(`SELECT count(*) FROM segments WHERE message_id <= 3`); n != 2 {
 		t.Errorf("%d are left of the accepted and the settled one", n)
@@ -132,7 +141,8 @@ func TestMayHaveAgrees(t *testing.T) {
 			for _, marks := range [][]*int{{nil}, {new(1)}, {new(2)}, {new(1), nil}, {new(1), new(1)}, {new(1), new(2)}} {
 				if id++; key != "" {
 					for _, mark := range marks {
-						d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, mark) VALUES ($1, 1, 1, 'lumitel', 'l', $2, now(), $3, $4)`, id, key, state, mark)
+						d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, mark)
+							VALUES ($1, 1, 1, 'lumitel', 'l', $2, now(), $3, $4)`, id, key, state, mark)
 					}
 				}
 				messages = append(messages, id)
@@ -145,7 +155,8 @@ func TestMayHaveAgrees(t *testing.T) {
 	}
 	var in int64
 	var may bool
-	rows, _ := d.pool.Query(t.Context(), `SELECT m.id, `+MayHave("m.id")+` FROM unnest($1::bigint[]) m(id)`, messages) // its error is the rows' error
+	// its error is the rows' error
+	rows, _ := d.pool.Query(t.Context(), `SELECT m.id, `+MayHave("m.id")+` FROM unnest($1::bigint[]) m(id)`, messages)
 	if _, err := pgx.ForEachRow(rows, []any{&in, &may}, func() error {
 		if submission.MayHave(copies[in]) != may {
 			t.Errorf("%+v: %v in SQL", copies[in], may)
@@ -160,7 +171,8 @@ func TestMayHaveAgrees(t *testing.T) {
 // shown.
 func TestStrays(t *testing.T) {
 	d := newTest(t, Same)
-	d.record(nil, receipt("a", "ACCEPTD", numberOf(1)), receipt("a", "DELIVRD", numberOf(1)), receipt("b", "UNDELIV", numberOf(2)), receipt("c", "DELIVRD", "none"))
+	d.record(nil, receipt("a", "ACCEPTD", numberOf(1)), receipt("a", "DELIVRD", numberOf(1)),
+		receipt("b", "UNDELIV", numberOf(2)), receipt("c", "DELIVRD", "none"))
 	d.record([]Segment{accepted(3, "d")}, receipt("d", "DELIVRD", numberOf(3)))
 	d.exec(`UPDATE receipts SET carrier = 'leo' WHERE key = 'b'`) // where it was sent by failover
 	sought := func(message int64, since time.Duration) Sought {
@@ -177,7 +189,8 @@ func TestStrays(t *testing.T) {
 		state, carrier string
 		sent, failed   int
 	}{{2, "DELIVRD", "lumitel", 1, 0}, {}, {1, "UNDELIV", "leo", 0, 1}, {}} {
-		if got := strays[i]; got.Count != want.count || got.Latest.State != want.state || got.Latest.Carrier != want.carrier || got.Sent != want.sent || got.Failed != want.failed {
+		if got := strays[i]; got.Count != want.count || got.Latest.State != want.state ||
+			got.Latest.Carrier != want.carrier || got.Sent != want.sent || got.Failed != want.failed {
 			t.Errorf("%d: %+v, want %+v", i, strays[i], want)
 		}
 	}
@@ -193,8 +206,10 @@ func TestStrayMeans(t *testing.T) {
 		sent, failed, messages, segments int
 		want                             sms.Status
 	}{
-		{0, 0, 1, 1, sms.Pending}, {1, 0, 1, 1, sms.Sent}, {2, 0, 1, 1, sms.Sent}, {1, 0, 1, 2, sms.Pending}, {2, 0, 1, 2, sms.Sent},
-		{0, 1, 1, 1, sms.Failed}, {0, 1, 1, 2, sms.Failed}, {1, 1, 1, 1, sms.Pending}, {2, 1, 1, 2, sms.Pending}, {0, 0, 1, 0, sms.Pending},
+		{0, 0, 1, 1, sms.Pending}, {1, 0, 1, 1, sms.Sent}, {2, 0, 1, 1, sms.Sent}, {1, 0, 1, 2, sms.Pending},
+		{2, 0, 1, 2, sms.Sent},
+		{0, 1, 1, 1, sms.Failed}, {0, 1, 1, 2, sms.Failed}, {1, 1, 1, 1, sms.Pending}, {2, 1, 1, 2, sms.Pending},
+		{0, 0, 1, 0, sms.Pending},
 		{1, 0, 2, 2, sms.Pending}, {2, 0, 2, 2, sms.Sent}, {0, 1, 2, 2, sms.Pending}, {0, 2, 2, 2, sms.Failed},
 	} {
 		if got := (Stray{Count: 3, Sent: c.sent, Failed: c.failed}).Means(c.messages, c.segments); got != c.want {

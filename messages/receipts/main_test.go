@@ -39,7 +39,8 @@ func newTest(t testing.TB, format Format) *testMatcher {
 func numberOf(message int64) string { return fmt.Sprintf("25761%06d", message) }
 
 func accepted(message int64, id string, change ...func(*Segment)) Segment {
-	p := Segment{MessageID: message, Segment: 1, Total: 1, Number: sms.Number("+" + numberOf(message)), Link: "l1", CarrierID: id, At: time.Now()}
+	p := Segment{MessageID: message, Segment: 1, Total: 1, Number: sms.Number("+" + numberOf(message)), Link: "l1",
+		CarrierID: id, At: time.Now()}
 	for _, c := range change {
 		c(&p)
 	}
@@ -158,7 +159,8 @@ func settledAs(t testing.TB, states []SegmentState, status sms.Status, messages 
 // stateOf returns the state of a message's only segment.
 func (d *testMatcher) stateOf(message int64) (status sms.Status) {
 	d.Helper()
-	if err := d.pool.QueryRow(d.Context(), `SELECT coalesce(state, 0) FROM segments WHERE message_id = $1`, message).Scan(&status); err != nil {
+	if err := d.pool.QueryRow(d.Context(), `SELECT coalesce(state, 0) FROM segments WHERE message_id = $1`, message).Scan(
+		&status); err != nil {
 		d.Fatal(err)
 	}
 	return status

@@ -64,13 +64,16 @@ func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) 
 	w := &matching{
 		carrier: m.carrier, format: m.format, room: room,
 		byKey: map[string][]*row{}, known: map[string]*row{}, seen: map[source]bool{},
-		outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts)), reports: make([]reported, 0, len(receipts)),
-		fresh: make([]*row, 0, len(segments)), settled: make([]*row, 0, len(segments)+len(receipts)),
+		outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts)),
+		reports: make([]reported, 0, len(receipts)),
+		fresh:   make([]*row, 0, len(segments)), settled: make([]*row, 0, len(segments)+len(receipts)),
 	}
 	for i := range segments {
 		p, r := &segments[i], &fresh[i]
-		*r = row{SegmentState: SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Unanswered: p.Unanswered},
-			handset: handset(string(p.Number)), link: p.Link, key: p.key(), submitted: p.At, confirmed: p.Confirmed && !p.Unanswered}
+		*r = row{SegmentState: SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total,
+			Unanswered: p.Unanswered},
+			handset: handset(string(p.Number)), link: p.Link, key: p.key(), submitted: p.At, confirmed: p.Confirmed &&
+				!p.Unanswered}
 		if p.Unanswered || p.nameless() {
 			r.reference = &p.Reference
 		}
@@ -141,7 +144,8 @@ func (w *matching) matchEarly() {
 	for _, r := range w.fresh {
 		for i := range w.early {
 			e := &w.early[i]
-			if !e.taken && r.open() && r.same(e.handset) && r.reference != nil && e.Reference != nil && *e.Reference == *r.reference {
+			if !e.taken && r.open() && r.same(e.handset) && r.reference != nil && e.Reference != nil &&
+				*e.Reference == *r.reference {
 				w.settleEarly(r, e)
 			}
 		}
@@ -152,7 +156,8 @@ func (w *matching) matchEarlyID(e *waiting) {
 	for _, key := range e.keys {
 		best := e.best(w.byKey[key], func(r *row) bool {
 			return key != "" && r.address == "" && !r.confirmed && !r.replaced &&
-				(!r.Unanswered && !e.verify && r.link == e.Link || e.handset == nil && !strings.ContainsAny(r.key[:1], "?!") || r.same(e.handset))
+				(!r.Unanswered && !e.verify && r.link == e.Link || e.handset == nil && !strings.ContainsAny(r.key[:1], "?!") ||
+					r.same(e.handset))
 		})
 		if best == nil {
 			continue
@@ -191,7 +196,8 @@ func (r *reported) best(rows []*row, fits func(*row) bool) (best *row) {
 		return n
 	}
 	for _, one := range rows {
-		if fits(one) && (best == nil || cmp.Or(cmp.Compare(rank(one), rank(best)), one.submitted.Compare(best.submitted)) > 0) {
+		if fits(one) && (best == nil || cmp.Or(cmp.Compare(rank(one), rank(best)),
+			one.submitted.Compare(best.submitted)) > 0) {
 			best = one
 		}
 	}
@@ -245,7 +251,8 @@ func (w *matching) byID(one *reported) *row {
 		rows := w.byKey[key]
 		given := slices.ContainsFunc(rows, func(r *row) bool { return r.same(one.handset) })
 		best := one.best(rows, func(r *row) bool {
-			return key != "" && r.open() && (one.handset == nil || r.same(one.handset) || !one.verify && !given && r.link == one.Link)
+			return key != "" && r.open() && (one.handset == nil || r.same(one.handset) || !one.verify && !given &&
+				r.link == one.Link)
 		})
 		if best != nil || given {
 			return best

@@ -87,10 +87,13 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 	var i int32
 	var s Stray
 	l := &s.Latest
-	targets := []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error, &l.Unmarked}
-	return strays, postgres.Each(ctx, pool, "looking for receipts of no message", targets, func() error { strays[i] = s; return nil },
+	targets := []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number,
+		&l.State, &l.Error, &l.Unmarked}
+	return strays, postgres.Each(ctx, pool, "looking for receipts of no message", targets,
+		func() error { strays[i] = s; return nil },
 		`SELECT g.n, g.count, g.sent, g.failed, `+inboxColumns+` FROM (
-			SELECT u.n, count(*), count(DISTINCT (r.carrier, r.key)) FILTER (WHERE r.status = $4) AS sent, count(*) FILTER (WHERE r.status = $5) AS failed, max(r.id) AS latest
+			SELECT u.n, count(*), count(DISTINCT (r.carrier, r.key)) FILTER (WHERE r.status = $4) AS sent,
+				count(*) FILTER (WHERE r.status = $5) AS failed, max(r.id) AS latest
 			FROM unnest($1::int[], $2::int[], $3::timestamptz[]) u(n, handset, since)
 			JOIN receipts r ON r.handset = u.handset AND r.received_at >= u.since
 			WHERE r.message_id IS NULL GROUP BY u.n
@@ -100,7 +103,8 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 // Naming returns the receipts of the inbox that name a number, of all carriers. It reads the whole inbox.
 func Naming(ctx context.Context, pool *pgxpool.Pool, number sms.Number) ([]InboxReceipt, error) {
 	return postgres.All(ctx, pool, "looking for the receipts of a number", pgx.RowToStructByPos[InboxReceipt],
-		`SELECT `+inboxColumns+` FROM receipts r WHERE message_id IS NULL AND handset = $1 ORDER BY id`, handset(string(number)))
+		`SELECT `+inboxColumns+` FROM receipts r WHERE message_id IS NULL AND handset = $1 ORDER BY id`,
+		handset(string(number)))
 }
 
 // Erase deletes the receipts of [Naming] and returns how many.

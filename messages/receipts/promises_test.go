@@ -20,7 +20,8 @@ import (
 //
 //   - a segment is settled at most once;
 //   - never by a receipt that names another handset, where it must agree;
-//   - no receipt that names its handset is lost, in any format: each segment is settled in the end, and the receipts left
+//   - no receipt that names its handset is lost, in any format: each segment is settled in the end, and the receipts
+//     left
 //     in the inbox are of segments that were settled before.
 func TestPromises(t *testing.T) {
 	d := newTest(t, Auto)
@@ -98,7 +99,8 @@ func (g *game) send(message int64, link string, id int) {
 	s := accepted(message, response, on(link))
 	s.Reference = uint16(rapid.IntRange(1, 3).Draw(g.T, "reference"))
 	echoes := false
-	switch rapid.SampledFrom([]string{"answered", "answered", "answered", "nameless", "unanswered", "late"}).Draw(g.T, "response") {
+	switch rapid.SampledFrom([]string{"answered", "answered", "answered", "nameless", "unanswered", "late"}).Draw(
+		g.T, "response") {
 	case "nameless":
 		s.CarrierID, echoes = "", true
 	case "unanswered":

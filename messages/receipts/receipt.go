@@ -55,7 +55,8 @@ type reported struct {
 
 // read returns the keys of a receipt's ids. Without a handset to verify it, an id has one form.
 func (f Format) read(r Receipt) reported {
-	one := reported{Receipt: r, keys: f.keys(r.CarrierID), handset: handset(r.Number), verify: f == Auto || r.Trust == Checked}
+	one := reported{Receipt: r, keys: f.keys(r.CarrierID), handset: handset(r.Number), verify: f == Auto ||
+		r.Trust == Checked}
 	if one.handset == nil {
 		one.keys = one.keys[:1]
 	}

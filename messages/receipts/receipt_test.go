@@ -33,7 +33,8 @@ func TestReceiptAfterResponse(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	r = d.record(nil, receipt("ab", "DELIVRD", ""), receipt("ab", "ACCEPTD", ""), receipt("ab", "UNDELIV", ""), receipt("ac", "DELIVRD", ""), receipt("ac", "ENROUTE", ""))
+	r = d.record(nil, receipt("ab", "DELIVRD", ""), receipt("ab", "ACCEPTD", ""), receipt("ab", "UNDELIV", ""),
+		receipt("ac", "DELIVRD", ""), receipt("ac", "ENROUTE", ""))
 	outcomes(t, r, Duplicate, Duplicate, Contradiction, Contradiction, Intermediate)
 	settledAs(t, r.Settled, sms.Sent)
 	b := &pgx.Batch{}
@@ -46,7 +47,8 @@ func TestReceiptAfterResponse(t *testing.T) {
 	for _, r := range receiptsOf[1] {
 		kept = append(kept, r.State+" "+string(r.Outcome))
 	}
-	if len(segments) != 1 || segments[0].Receipt != "DELIVRD" || segments[0].CarrierID != "00AB" || segments[0].ReceiptAt == nil || segments[0].Carrier != "lumitel" {
+	if len(segments) != 1 || segments[0].Receipt != "DELIVRD" || segments[0].CarrierID != "00AB" ||
+		segments[0].ReceiptAt == nil || segments[0].Carrier != "lumitel" {
 		t.Errorf("segments %+v", segments)
 	}
 	if want := []string{"ENROUTE intermediate", "UNDELIV contradiction"}; !slices.Equal(kept, want) {
@@ -69,7 +71,8 @@ func TestReceiptsInOneTransaction(t *testing.T) {
 // TestReceiptBeforeResponse: it waits in the inbox for its response. fault 26
 func TestReceiptBeforeResponse(t *testing.T) {
 	d := newTest(t, Same)
-	r := d.record(nil, receipt("A1", "DELIVRD", ""), receipt("A1", "DELIVRD", ""), receipt("A2", "EXPIRED", ""), receipt("A2", "DELIVRD", ""), receipt("A3", "ENROUTE", ""))
+	r := d.record(nil, receipt("A1", "DELIVRD", ""), receipt("A1", "DELIVRD", ""), receipt("A2", "EXPIRED", ""),
+		receipt("A2", "DELIVRD", ""), receipt("A3", "ENROUTE", ""))
 	outcomes(t, r, Unmatched, Unmatched, Unmatched, Unmatched, Unmatched)
 	if n := d.count(`SELECT count(*) FROM receipts`); n != 4 {
 		t.Errorf("%d in the inbox, want 4: the second A1 is a repetition", n)
@@ -153,7 +156,8 @@ func TestSameIDs(t *testing.T) {
 		// The other message's receipt comes before its response.
 		outcomes(t, d.record([]Segment{accepted(1, "5")}, receipt("5", "UNDELIV", numberOf(2)).over("l2")), Unmatched)
 		settledAs(t, d.record([]Segment{accepted(2, "5", on("l2"))}).Settled, sms.Failed, 2)
-		settledAs(t, d.record(nil, receipt("5", "DELIVRD", numberOf(1)).over("l2")).Settled, sms.Sent, 1) // over the other link
+		// over the other link
+		settledAs(t, d.record(nil, receipt("5", "DELIVRD", numberOf(1)).over("l2")).Settled, sms.Sent, 1)
 		// And vice versa: the response is another message's.
 		outcomes(t, d.record(nil, receipt("6", "UNDELIV", numberOf(3)).over("l2")), Unmatched)
 		if r := d.record([]Segment{accepted(4, "6")}); len(r.Settled) != 0 {
@@ -168,7 +172,8 @@ func TestSameIDs(t *testing.T) {
 		}
 		// A settled segment's state is repeated, and contradicted, on the link where the id is open for another one.
 		d.record([]Segment{accepted(7, "8"), accepted(8, "8")}, receipt("8", "DELIVRD", numberOf(7)))
-		outcomes(t, d.record(nil, receipt("8", "DELIVRD", numberOf(7)), receipt("8", "UNDELIV", numberOf(7))), Duplicate, Contradiction)
+		outcomes(t, d.record(nil, receipt("8", "DELIVRD", numberOf(7)), receipt("8", "UNDELIV", numberOf(7))), Duplicate,
+			Contradiction)
 		if status := d.stateOf(8); status != sms.Pending {
 			t.Errorf("fixed %t: another's segment was settled: %v", fixed, status)
 		}
@@ -209,7 +214,8 @@ func TestSegmentsWithoutID(t *testing.T) {
 	nameless := func(message int64, reference uint16) Segment {
 		return accepted(message, "", func(p *Segment) { p.Reference = reference })
 	}
-	settledAs(t, d.record([]Segment{nameless(1, 7)}, receipt("x1", "DELIVRD", numberOf(1)).echoing(7)).Settled, sms.Sent, 1)
+	settledAs(t, d.record([]Segment{nameless(1, 7)}, receipt("x1", "DELIVRD", numberOf(1)).echoing(7)).Settled, sms.Sent,
+		1)
 	outcomes(t, d.record(nil, receipt("", "DELIVRD", numberOf(2)).echoing(8)), Unmatched)
 	settledAs(t, d.record([]Segment{nameless(2, 8)}).Settled, sms.Sent, 2)
 }
@@ -243,7 +249,8 @@ func TestLateAnswerOfOneCopy(t *testing.T) {
 	late := func(key string) Segment { return accepted(1, key, segment(1, 2), func(p *Segment) { p.Late = true }) }
 	left := func(step string, want int) {
 		t.Helper()
-		if n := d.count(`SELECT count(*) FROM segments WHERE message_id = 1 AND segment = 1 AND key LIKE '?%' AND state IS NULL`); n != want {
+		if n := d.count(`SELECT count(*) FROM segments WHERE message_id = 1 AND segment = 1 AND key LIKE '?%'
+			AND state IS NULL`); n != want {
 			t.Errorf("%s: %d copies are unanswered, want %d", step, n, want)
 		}
 	}
@@ -251,7 +258,8 @@ func TestLateAnswerOfOneCopy(t *testing.T) {
 		d.record([]Segment{unanswered(1, 9, segment(1, 2))})
 	}
 	d.record([]Segment{unanswered(1, 10, segment(2, 2)), unanswered(2, 9, segment(1, 2))})
-	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) VALUES (1, 1, 2, 'another', 'x', '?9', now() - interval '1 hour')`)
+	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at)
+		VALUES (1, 1, 2, 'another', 'x', '?9', now() - interval '1 hour')`)
 	left("before", 6)
 	d.record([]Segment{late("L1")})
 	left("one answer", 5)
@@ -347,7 +355,8 @@ func TestInboxOfReusedIDs(t *testing.T) {
 // than its room. fault 25
 func TestInboxIsBounded(t *testing.T) {
 	d := newTest(t, Same)
-	d.record([]Segment{accepted(1, "k")}, receipt("k", "ENROUTE", ""), receipt("old", "DELIVRD", ""), receipt("new", "DELIVRD", ""))
+	d.record([]Segment{accepted(1, "k")}, receipt("k", "ENROUTE", ""), receipt("old", "DELIVRD", ""),
+		receipt("new", "DELIVRD", ""))
 	d.exec(`UPDATE receipts SET received_at = now() - interval '2 hours' WHERE key <> 'new'`)
 	if n, err := Forget(t.Context(), d.pool, time.Hour); err != nil || n != 2 {
 		t.Errorf("%d forgotten, %v", n, err)
@@ -356,7 +365,8 @@ func TestInboxIsBounded(t *testing.T) {
 		t.Errorf("%d of 1 left", n)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		r, err := d.Record(ctx, tx, nil, []Receipt{receipt("a", "DELIVRD", ""), receipt("k", "ENROUTE", ""), receipt("b", "DELIVRD", ""), receipt("c", "ENROUTE", "")}, 2)
+		r, err := d.Record(ctx, tx, nil, []Receipt{receipt("a", "DELIVRD", ""), receipt("k", "ENROUTE", ""),
+			receipt("b", "DELIVRD", ""), receipt("c", "ENROUTE", "")}, 2)
 		outcomes(t, r, Unmatched, Intermediate, Unmatched, Throttled)
 		return err
 	})
@@ -387,11 +397,14 @@ func TestForgetSkipsLockedRows(t *testing.T) {
 // no other.
 func TestUnanswered(t *testing.T) {
 	d := newTest(t, Same)
-	d.record([]Segment{accepted(1, "x1", segment(1, 2)), unanswered(1, 77, segment(2, 2)), unanswered(2, 78, segment(1, 2))})
-	r := d.record(nil, receipt("x2", "DELIVRD", "25761999999").echoing(77), receipt("x3", "DELIVRD", numberOf(1)).echoing(79),
+	d.record([]Segment{accepted(1, "x1", segment(1, 2)), unanswered(1, 77, segment(2, 2)),
+		unanswered(2, 78, segment(1, 2))})
+	r := d.record(nil, receipt("x2", "DELIVRD", "25761999999").echoing(77), receipt("x3", "DELIVRD", numberOf(1)).echoing(
+		79),
 		receipt("x5", "DELIVRD", "").echoing(77))
 	outcomes(t, r, Unmatched, Unmatched, Unmatched)
-	r = d.record(nil, receipt("x4", "DELIVRD", numberOf(1)[3:]).echoing(77), receipt("x1", "DELIVRD", numberOf(1)).echoing(76))
+	r = d.record(nil, receipt("x4", "DELIVRD", numberOf(1)[3:]).echoing(77), receipt("x1", "DELIVRD", numberOf(1)).echoing(
+		76))
 	outcomes(t, r, Matched, Matched)
 	settledAs(t, r.Settled, sms.Sent, 1, 1)
 	for _, st := range r.Settled {
@@ -402,7 +415,8 @@ func TestUnanswered(t *testing.T) {
 	// In the other order.
 	d.record(nil, receipt("x6", "DELIVRD", numberOf(3)).echoing(80))
 	echoed, err := d.Echoed(t.Context(), d.pool, []Segment{
-		{Number: "+25761000002", Reference: 80}, {Number: "+25761000003", Reference: 80}, {Number: "+25761000003", Reference: 81}, {Reference: 80},
+		{Number: "+25761000002", Reference: 80}, {Number: "+25761000003", Reference: 80},
+		{Number: "+25761000003", Reference: 81}, {Reference: 80},
 	})
 	if err != nil || !slices.Equal(echoed, []int{1}) {
 		t.Errorf("echoed %v, %v", echoed, err)
@@ -416,8 +430,10 @@ func TestAuto(t *testing.T) {
 	d := newTest(t, Auto)
 	d.record([]Segment{accepted(1, "10"), accepted(2, "16")})
 	settledAs(t, d.record(nil, receipt("16", "DELIVRD", numberOf(1))).Settled, sms.Sent, 1) // decimal for hexadecimal 10
-	outcomes(t, d.record(nil, receipt("16", "DELIVRD", numberOf(1)), receipt("16", "UNDELIV", numberOf(1))), Duplicate, Contradiction)
-	outcomes(t, d.record(nil, receipt("21", "DELIVRD", numberOf(3)), receipt("1f", "DELIVRD", numberOf(4))), Unmatched, Unmatched)
+	outcomes(t, d.record(nil, receipt("16", "DELIVRD", numberOf(1)), receipt("16", "UNDELIV", numberOf(1))), Duplicate,
+		Contradiction)
+	outcomes(t, d.record(nil, receipt("21", "DELIVRD", numberOf(3)), receipt("1f", "DELIVRD", numberOf(4))), Unmatched,
+		Unmatched)
 	settledAs(t, d.record([]Segment{accepted(4, "15"), accepted(3, "15"), accepted(5, "31")}).Settled, sms.Sent, 3)
 	settledAs(t, d.record([]Segment{accepted(4, "31")}).Settled, sms.Sent, 4)
 

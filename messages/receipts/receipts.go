@@ -3,7 +3,8 @@
 // A carrier answers a submit_sm with an id (submit_sm_resp), and later reports the segment's outcome in a deliver_sm
 // with that id. This package stores both in two tables, and a [Matcher] for each carrier joins them:
 //
-//   - segments: a row for each segment that a carrier accepted, or may have: its id in the form of [Key], its link, and the
+//   - segments: a row for each segment that a carrier accepted, or may have: its id in the form of [Key], its link, and
+//     the
 //     last eight digits of its handset's number.
 //   - receipts: those that settled nothing. Without a message they are the inbox; with one they belong to its history.
 //
@@ -15,9 +16,11 @@
 // The first that matches:
 //
 //  1. By its id, in the configured format, or with auto in any format.
-//  2. By user_message_reference, where the carrier echoes it: this finds segments that were never answered (their key is
+//  2. By user_message_reference, where the carrier echoes it: this finds segments that were never answered (their key
+//     is
 //     "?" and the reference) and those accepted without an id ("!" and the reference).
-//  3. Later: it waits in the inbox, because its submit_sm_resp may be to come. A new segment searches the inbox in the same
+//  3. Later: it waits in the inbox, because its submit_sm_resp may be to come. A new segment searches the inbox in the
+//     same
 //     way, at most fifteen minutes back.
 //
 // A carrier's transactions run one after another ([Matcher.Lock]): of a response and its receipt, in any processes, the
@@ -36,7 +39,8 @@
 // with its id. One with a handset
 //
 //   - settles a segment of that handset, whichever link it came over;
-//   - with a configured format, also another segment of that link, because some carriers write a number of their own; but
+//   - with a configured format, also another segment of that link, because some carriers write a number of their own;
+//     but
 //     not if its id was once given for the handset: then it is a repetition;
 //   - settles no other: none with auto, because one message's id in decimal may be another's in hexadecimal; none by a
 //     reference, which has only 16 bits.
@@ -100,7 +104,8 @@ type Recorded struct {
 // that are final at once: confirmed by the acceptance, or by an earlier receipt. Of the receipts without a segment,
 // room are stored; the others are Throttled. It costs one round trip, which reads; its writes go out with the next
 // statement ([postgres.Pipeline]).
-func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, receipts []Receipt, room int) (Recorded, error) {
+func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, receipts []Receipt, room int) (
+	Recorded, error) {
 	w := m.newMatching(segments, receipts, room)
 	b := &pgx.Batch{}
 	b.Queue(lockCarrier, m.carrier)
@@ -109,7 +114,8 @@ func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, rec
 		return Recorded{}, fmt.Errorf("%s: %w", w.doing(), err)
 	}
 	w.match()
-	r := Recorded{Early: w.byEarly, Outcomes: w.outcomes, Whose: make([]int64, len(receipts)), Settled: make([]SegmentState, len(w.settled))}
+	r := Recorded{Early: w.byEarly, Outcomes: w.outcomes, Whose: make([]int64, len(receipts)),
+		Settled: make([]SegmentState, len(w.settled))}
 	for i, row := range w.settled {
 		r.Settled[i] = row.SegmentState
 	}

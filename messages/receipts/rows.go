@@ -23,7 +23,8 @@ func (w *matching) load(b *pgx.Batch) {
 	for i, r := range w.late {
 		ids[i] = r.MessageID
 	}
-	w.read(b.Queue(`SELECT `+rowColumns+` FROM segments c WHERE c.message_id = ANY($2) AND c.carrier = $1`, w.carrier, ids))
+	w.read(b.Queue(`SELECT `+rowColumns+` FROM segments c WHERE c.message_id = ANY($2) AND c.carrier = $1`, w.carrier,
+		ids))
 }
 
 // loadInbox reads the receipts that may have come before fresh rows.
@@ -103,11 +104,13 @@ func (w *matching) loadNamed(b *pgx.Batch) {
 	for _, key := range keys {
 		most = append(most, times[key]+1)
 	}
-	w.read(b.Queue(`SELECT c.* FROM (SELECT unnest($2::text[]) AS key, unnest($3::text[]) AS link, unnest($4::int[]) AS handset, unnest($5::int[]) AS most) u
+	w.read(b.Queue(`SELECT c.* FROM (SELECT unnest($2::text[]) AS key, unnest($3::text[]) AS link,
+		unnest($4::int[]) AS handset, unnest($5::int[]) AS most) u
 		CROSS JOIN LATERAL (
 			SELECT `+rowColumns+` FROM segments c
 			WHERE c.key = u.key AND c.carrier = $1 AND (u.handset IS NULL OR c.handset = u.handset OR c.link = u.link)
-			ORDER BY coalesce(c.handset = u.handset, false) DESC, c.state IS NULL DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT u.most
+			ORDER BY coalesce(c.handset = u.handset, false) DESC, c.state IS NULL DESC, c.link = u.link DESC, c.submitted_at DESC
+			LIMIT u.most
 		) c`, w.carrier, keys, links, handsets, most))
 }
 
@@ -116,15 +119,16 @@ func distinct[T int32 | string](list []T) []T {
 	return slices.Compact(list)
 }
 
-// rowColumns are the columns of a row c of segments for read. The table has no key: a statement finds a row by its address
-// (ctid). It also compares the message, because a purge, and a mark of another carrier's, change rows without the carrier's
-// lock.
+// rowColumns are the columns of a row c of segments for read. The table has no key: a statement finds a row by its
+// address (ctid). It also compares the message, because a purge, and a mark of another carrier's, change rows without
+// the carrier's lock.
 const rowColumns = `c.ctid::text, c.message_id, c.segment, c.total, c.handset, c.link, c.key, c.submitted_at, coalesce(c.state, 0), c.key LIKE '?%'`
 
 // read adds the rows of a queued query to the known ones.
 func (w *matching) read(query *pgx.QueuedQuery) {
 	var r row
-	postgres.EachQueued(query, []any{&r.address, &r.MessageID, &r.Segment, &r.Total, &r.handset, &r.link, &r.key, &r.submitted, &r.Status, &r.Unanswered}, func() error {
+	postgres.EachQueued(query, []any{&r.address, &r.MessageID, &r.Segment, &r.Total, &r.handset, &r.link, &r.key,
+		&r.submitted, &r.Status, &r.Unanswered}, func() error {
 		if w.known[r.address] == nil {
 			one := r
 			w.known[r.address] = &one
@@ -187,7 +191,8 @@ func (w *matching) writeFresh(b *pgx.Batch) {
 		if r.replaced {
 			continue
 		}
-		ids, numbers, totals, handsets = append(ids, r.MessageID), append(numbers, int16(r.Segment)), append(totals, int16(r.Total)), append(handsets, r.handset)
+		ids, numbers, totals, handsets = append(ids, r.MessageID), append(numbers, int16(r.Segment)),
+			append(totals, int16(r.Total)), append(handsets, r.handset)
 		links, keys, at = append(links, r.link), append(keys, r.key), append(at, r.submitted)
 		var id, word, code *string
 		var state *int16
@@ -202,14 +207,18 @@ func (w *matching) writeFresh(b *pgx.Batch) {
 		if state != nil && !r.confirmed {
 			word, code, when = &r.Receipt, &r.Error, &r.At
 		}
-		carrierIDs, states, words, errs, reported = append(carrierIDs, id), append(states, state), append(words, word), append(errs, code), append(reported, when)
+		carrierIDs, states, words, errs, reported = append(carrierIDs, id), append(states, state), append(words, word),
+			append(errs, code), append(reported, when)
 	}
 	if len(ids) == 0 {
 		return
 	}
-	b.Queue(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, carrier_id, submitted_at, state, receipt, error, receipt_at)
-		SELECT unnest($2::bigint[]), unnest($3::smallint[]), unnest($4::smallint[]), unnest($5::int[]), $1, unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
-			unnest($9::timestamptz[]), unnest($10::smallint[]), unnest($11::text[]), unnest($12::text[]), unnest($13::timestamptz[])`,
+	b.Queue(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, carrier_id, submitted_at,
+		state, receipt, error, receipt_at)
+		SELECT unnest($2::bigint[]), unnest($3::smallint[]), unnest($4::smallint[]), unnest($5::int[]), $1,
+			unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
+			unnest($9::timestamptz[]), unnest($10::smallint[]), unnest($11::text[]), unnest($12::text[]),
+			unnest($13::timestamptz[])`,
 		w.carrier, ids, numbers, totals, handsets, links, keys, carrierIDs, at, states, words, errs, reported)
 }
 
@@ -228,9 +237,11 @@ func (w *matching) writeSettled(b *pgx.Batch) {
 		return
 	}
 	b.Queue(`UPDATE segments s SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
-		FROM (SELECT unnest($1::text[]) AS address, unnest($2::bigint[]) AS message_id, unnest($3::smallint[]) AS status, unnest($4::text[]) AS word,
+		FROM (SELECT unnest($1::text[]) AS address, unnest($2::bigint[]) AS message_id, unnest($3::smallint[]) AS status,
+		unnest($4::text[]) AS word,
 			unnest($5::text[]) AS error, unnest($6::timestamptz[]) AS at) u
-		WHERE s.ctid = u.address::tid AND s.message_id = u.message_id AND s.state IS NULL`, addresses, ids, status, words, errs, at)
+		WHERE s.ctid = u.address::tid AND s.message_id = u.message_id AND s.state IS NULL`, addresses, ids, status, words,
+		errs, at)
 }
 
 // noticesKept is how many receipts that settle nothing are stored for each segment of a message. No carrier sends more.
@@ -251,11 +262,14 @@ func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) 
 	if of != nil {
 		message, most = &of.MessageID, noticesKept*of.Total
 	}
-	b.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, status, error, message_id, outcome, reference, checked)
+	b.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, status, error, message_id,
+		outcome, reference, checked)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14
-		WHERE $10::bigint IS NULL OR (SELECT count(*) FROM (SELECT FROM receipts k WHERE k.message_id = $10 LIMIT $13) kept) < $13
+		WHERE $10::bigint IS NULL OR (SELECT count(*) FROM (SELECT FROM receipts k WHERE k.message_id = $10
+		LIMIT $13) kept) < $13
 		ON CONFLICT (key, carrier, state, number, carrier_id) WHERE message_id IS NULL
-			DO UPDATE SET received_at = now(), link = excluded.link, status = excluded.status, error = excluded.error, reference = excluded.reference, checked = excluded.checked`,
+			DO UPDATE SET received_at = now(), link = excluded.link, status = excluded.status, error = excluded.error,
+			reference = excluded.reference, checked = excluded.checked`,
 		carrier, r.Link, key, postgres.Text(r.CarrierID), postgres.Text(r.Number), r.handset, postgres.Text(r.State), status,
 		postgres.Text(r.Error), message, string(outcome), r.Reference, most, r.Trust != Marked)
 }

@@ -70,7 +70,8 @@ type SegmentState struct {
 
 // Copy returns the segment for its message's verdict.
 func (s *SegmentState) Copy() submission.Copy {
-	return submission.Copy{Segment: s.Segment, Total: s.Total, Answered: !s.Unanswered, Status: s.Status, At: s.At, Reason: reasonOf(s.Receipt, s.Error)}
+	return submission.Copy{Segment: s.Segment, Total: s.Total, Answered: !s.Unanswered, Status: s.Status, At: s.At,
+		Reason: reasonOf(s.Receipt, s.Error)}
 }
 
 // reasonOf returns why a segment failed, in the carrier's words.
@@ -83,13 +84,15 @@ func reasonOf(receipt, code string) string {
 
 // Conditions on a row s of segments.
 const (
-	unansweredKey = `s.key LIKE '?%'`                                         // without an answer
-	answeredKey   = `s.key NOT LIKE '?%'`                                     // answered
-	counts        = `s.mark IS DISTINCT FROM 1`                               // not submission.Passed
-	openCopy      = `s.mark IS NULL AND s.state IS NULL AND ` + unansweredKey // neither answered nor reported, and not sent again
+	unansweredKey = `s.key LIKE '?%'`           // without an answer
+	answeredKey   = `s.key NOT LIKE '?%'`       // answered
+	counts        = `s.mark IS DISTINCT FROM 1` // not submission.Passed
+	// neither answered nor reported, and not sent again
+	openCopy = `s.mark IS NULL AND s.state IS NULL AND ` + unansweredKey
 
 	// openSegment: and no other copy of its segment was answered or reported delivered.
-	openSegment = openCopy + ` AND NOT EXISTS (SELECT FROM segments a WHERE a.message_id = s.message_id AND a.segment = s.segment
+	openSegment = openCopy + ` AND NOT EXISTS (SELECT FROM segments a WHERE a.message_id = s.message_id
+		AND a.segment = s.segment
 		AND a.mark IS DISTINCT FROM 1 AND (a.key NOT LIKE '?%' OR a.state = 1))`
 )
 
@@ -97,12 +100,14 @@ const (
 // It is for repeating a transaction whose COMMIT was not answered; the caller holds the lock ([Matcher.Lock]).
 func (m *Matcher) Written(ctx context.Context, tx pgx.Tx, segments []Segment) (written bool, err error) {
 	n := len(segments)
-	ids, numbers, links, keys, at := make([]int64, n), make([]int16, n), make([]string, n), make([]string, n), make([]time.Time, n)
+	ids, numbers, links, keys, at := make([]int64, n), make([]int16, n), make([]string, n), make([]string, n),
+		make([]time.Time, n)
 	for i := range segments {
 		p := &segments[i]
 		ids[i], numbers[i], links[i], keys[i], at[i] = p.MessageID, int16(p.Segment), p.Link, p.key(), p.At
 	}
-	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM unnest($2::bigint[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[]) u(message_id, segment, link, key, at)
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM unnest($2::bigint[], $3::smallint[], $4::text[], $5::text[],
+		$6::timestamptz[]) u(message_id, segment, link, key, at)
 			JOIN segments s USING (message_id, segment, link, key) WHERE s.carrier = $1 AND s.submitted_at = u.at)`,
 		m.carrier, ids, numbers, links, keys, at).Scan(&written); err != nil {
 		return false, fmt.Errorf("looking whether %d segments are recorded: %w", n, err)

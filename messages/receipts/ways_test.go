@@ -23,28 +23,34 @@ func TestWaysToASegment(t *testing.T) {
 		want    finds
 	}{
 		{"by its id, in the fixed format", Same, accepted(1, "00A1"), receipt("a1", "DELIVRD", ""), all},
-		{"by its id, in the fixed format, decimal for hexadecimal", HexToDecimal, accepted(1, "1F"), receipt("031", "DELIVRD", ""), all},
-		{"by its id, in the fixed format, hexadecimal for decimal", DecimalToHex, accepted(1, "31"), receipt("1F", "DELIVRD", ""), all},
-		{"by its id, in the fixed format, over the other link", Same, accepted(1, "a1"), receipt("a1", "DELIVRD", "").over("l2"), ownOrNone},
+		{"by its id, in the fixed format, decimal for hexadecimal", HexToDecimal, accepted(1, "1F"),
+			receipt("031", "DELIVRD", ""), all},
+		{"by its id, in the fixed format, hexadecimal for decimal", DecimalToHex, accepted(1, "31"),
+			receipt("1F", "DELIVRD", ""), all},
+		{"by its id, in the fixed format, over the other link", Same, accepted(1, "a1"),
+			receipt("a1", "DELIVRD", "").over("l2"), ownOrNone},
 		{"in another format than the fixed one", Same, accepted(1, "1F"), receipt("31", "DELIVRD", ""), never},
 		{"by its id, as it is, in any format", Auto, accepted(1, "a1"), receipt("a1", "DELIVRD", ""), ownOrNone},
 		{"by its id in decimal, in any format", Auto, accepted(1, "1F"), receipt("31", "DELIVRD", ""), own},
 		{"by its id in hexadecimal, in any format", Auto, accepted(1, "31"), receipt("1f", "DELIVRD", ""), own},
 		{"never answered, by its reference", Same, unanswered(1, 9), receipt("x", "DELIVRD", "").echoing(9), own},
 		{"never answered, by its reference alone", Same, unanswered(1, 9), receipt("", "DELIVRD", "").echoing(9), own},
-		{"never answered, by its reference, in any format", Auto, unanswered(1, 9), receipt("x", "DELIVRD", "").echoing(9), own},
+		{"never answered, by its reference, in any format", Auto, unanswered(1, 9), receipt("x", "DELIVRD", "").echoing(9),
+			own},
 		{"never answered, another reference", Same, unanswered(1, 9), receipt("x", "DELIVRD", "").echoing(8), never},
 		{"never answered, no reference", Same, unanswered(1, 9), receipt("x", "DELIVRD", ""), never},
 		{"accepted without an id, by its reference", Same, nameless(9), receipt("x", "DELIVRD", "").echoing(9), own},
 		{"accepted without an id, by its reference alone", Same, nameless(9), receipt("", "DELIVRD", "").echoing(9), own},
-		{"accepted with an id, by its reference", Same, accepted(1, "a1", func(p *Segment) { p.Reference = 9 }), receipt("x", "DELIVRD", "").echoing(9), never},
+		{"accepted with an id, by its reference", Same, accepted(1, "a1", func(p *Segment) { p.Reference = 9 }),
+			receipt("x", "DELIVRD", "").echoing(9), never},
 		{"another id", Same, accepted(1, "a1"), receipt("a2", "DELIVRD", ""), never},
 	} {
 		for j, number := range []struct {
 			whose, as string
 			want      bool
 		}{
-			{"right", numberOf(1), c.want.right}, {"right, as dialled here", numberOf(1)[3:], c.want.right}, {"right, with a plus", "+" + numberOf(1), c.want.right},
+			{"right", numberOf(1), c.want.right}, {"right, as dialled here", numberOf(1)[3:], c.want.right},
+			{"right, with a plus", "+" + numberOf(1), c.want.right},
 			{"wrong", another, c.want.wrong}, {"no", "", c.want.none}, {"hidden", "hidden", c.want.none},
 		} {
 			for k, order := range []string{"behind the response", "with the response", "ahead of the response"} {
@@ -76,8 +82,8 @@ func TestWaysToASegment(t *testing.T) {
 	}
 }
 
-// TestTrust: a receipt of which only the text says so settles a segment with its id and its handset, and nothing else; one
-// of a carrier that is not known to send such receipts settles nothing, and waits for nothing.
+// TestTrust: a receipt of which only the text says so settles a segment with its id and its handset, and nothing else;
+// one of a carrier that is not known to send such receipts settles nothing, and waits for nothing.
 func TestTrust(t *testing.T) {
 	for _, format := range []Format{Same, Auto} {
 		d := newTest(t, format)
@@ -102,7 +108,8 @@ func TestTrust(t *testing.T) {
 func TestSeveralIDs(t *testing.T) {
 	d := newTest(t, Same)
 	also := func(r Receipt, ids ...string) Receipt { r.Also = ids; return r }
-	d.record([]Segment{accepted(1, "aaaa"), accepted(2, "bbbb"), accepted(3, "cccc"), accepted(4, "dddd", segment(1, 2)), accepted(5, `"0xEE01"`)})
+	d.record([]Segment{accepted(1, "aaaa"), accepted(2, "bbbb"), accepted(3, "cccc"), accepted(4, "dddd", segment(1, 2)),
+		accepted(5, `"0xEE01"`)})
 	r := d.record(nil,
 		also(receipt("zzzz", "DELIVRD", numberOf(1)), "aaaa"),
 		also(receipt("yyyy", "DELIVRD", ""), "xxxx", "bbbb"),

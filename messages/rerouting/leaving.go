@@ -19,8 +19,8 @@ type Leaving struct {
 	Finals []messages.Final // messages that fail: finish them in the same transaction
 }
 
-// Takers are the carriers that take over from retired ones (Successors), by these; To{}: none does. Their Unless does not
-// count.
+// Takers are the carriers that take over from retired ones (Successors), by these; To{}: none does. Their Unless does
+// not count.
 type Takers map[string]To
 
 // columns returns the takers as the arrays of taker.
@@ -32,8 +32,8 @@ func (t Takers) columns() []any {
 	return []any{retired, names, required}
 }
 
-// taker is an SQL value: the carrier that takes the message m from the one in a column; empty if that is retired and none
-// takes it, because there is none or its sender does not work there; NULL if that is not retired. $3 to $5 are the
+// taker is an SQL value: the carrier that takes the message m from the one in a column; empty if that is retired and
+// none takes it, because there is none or its sender does not work there; NULL if that is not retired. $3 to $5 are the
 // takers.
 func taker(column string) string {
 	return `(SELECT CASE WHEN m.test OR m.company_id = 0 OR coalesce((SELECT r.works FROM sender_carriers r JOIN senders s ON s.id = r.sender_id
@@ -41,37 +41,44 @@ func taker(column string) string {
 		FROM unnest($3::text[], $4::text[], $5::boolean[]) u(carrier, next, required) WHERE u.carrier = ` + column + `)`
 }
 
-// stays is a condition on a row o of the outbox and where its message goes (u.next): a carrier may have it. What its own
-// carrier may have does not keep it from going back there: that carrier's on_ambiguous decides, as it did when it left.
-// What an operator has sent again stays only if there is no carrier to send it to.
-var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` + receipts.KeepsAt("o.message_id", "o.carrier") + `
+// stays is a condition on a row o of the outbox and where its message goes (u.next): a carrier may have it. What its
+// own carrier may have does not keep it from going back there: that carrier's on_ambiguous decides, as it did when it
+// left. What an operator has sent again stays only if there is no carrier to send it to.
+var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` +
+	receipts.KeepsAt("o.message_id", "o.carrier") + `
 	OR u.next IS DISTINCT FROM o.original_carrier AND ` + receipts.Keeps("o.message_id") + `)`
 
 // LeaveOutbox takes up to limit unclaimed messages of the outbox away from a retired carrier, single sends first. Each
-// goes to the carrier's taker if its sender works there, or back to the carrier that it came from by failover. Otherwise
-// it leaves the outbox and fails with submission.ReasonClosed. What the carrier may have stays with it until a receipt,
-// its expiry or an operator decides (Unanswered).
+// goes to the carrier's taker if its sender works there, or back to the carrier that it came from by failover.
+// Otherwise it leaves the outbox and fails with submission.ReasonClosed. What the carrier may have stays with it until
+// a receipt, its expiry or an operator decides (Unanswered).
 //
 // It locks the rows before it reads their copies, so it sees the copies of claims that ended in between.
 func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
-	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("coalesce(w.original_carrier, w.carrier)")+`, w.original_carrier, '') FROM outbox w JOIN messages m ON m.id = w.message_id
+	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("coalesce(w.original_carrier, w.carrier)")+
+		`, w.original_carrier, '') FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier = $1 AND w.claimed_by IS NULL AND w.due_at <> w.expires_at
 		ORDER BY w.lane, w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED -- both rows: a verdict takes them the other way round`,
 		append([]any{from, limit}, takers.columns()...),
 		`WITH parked AS (
-			UPDATE outbox o SET due_at = o.expires_at, pushed_at = NULL FROM unnest($1::bigint[], $2::text[]) u(id, next) WHERE o.message_id = u.id AND `+stays+`
+			UPDATE outbox o SET due_at = o.expires_at, pushed_at = NULL FROM unnest($1::bigint[], $2::text[]) u(id, next)
+				WHERE o.message_id = u.id AND `+stays+`
 		)
 		UPDATE outbox o SET carrier = u.next, original_carrier = NULL, pushed_at = NULL,
-			due_at = CASE WHEN o.due_at < now() + `+soonDue+` AND coalesce(o.since <= now(), true) THEN least(o.due_at, now()) ELSE o.due_at END
+			due_at = CASE WHEN o.due_at < now() + `+soonDue+
+			` AND coalesce(o.since <= now(), true) THEN least(o.due_at, now()) ELSE o.due_at END
 		FROM unnest($1::bigint[], $2::text[]) u(id, next)
 		WHERE o.message_id = u.id AND u.next <> '' AND NOT `+stays+` RETURNING o.message_id, u.next`,
-		`WITH `+messages.KeptRefusals+` DELETE FROM outbox o WHERE o.message_id = ANY($1) AND NOT `+receipts.MayHave("o.message_id")+` RETURNING o.message_id, now()`)
+		`WITH `+messages.KeptRefusals+` DELETE FROM outbox o WHERE o.message_id = ANY($1) AND NOT `+
+			receipts.MayHave("o.message_id")+` RETURNING o.message_id, now()`)
 }
 
 // LeaveScheduled is [Store.LeaveOutbox] for scheduled messages. One that is being released is in the outbox then.
 func (s *Store) LeaveScheduled(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
-	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("w.carrier")+`, '') FROM scheduled w JOIN messages m ON m.id = w.message_id
-		WHERE w.carrier = $1 ORDER BY w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED`, append([]any{from, limit}, takers.columns()...),
+	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("w.carrier")+
+		`, '') FROM scheduled w JOIN messages m ON m.id = w.message_id
+		WHERE w.carrier = $1 ORDER BY w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED`,
+		append([]any{from, limit}, takers.columns()...),
 		`UPDATE scheduled o SET carrier = u.next FROM unnest($1::bigint[], $2::text[]) u(id, next)
 		WHERE o.message_id = u.id AND u.next <> '' RETURNING o.message_id, u.next`,
 		`DELETE FROM scheduled WHERE message_id = ANY($1) RETURNING message_id, now()`)
@@ -104,7 +111,8 @@ func leave(ctx context.Context, tx pgx.Tx, from, find string, args []any, move, 
 		return l, err
 	}
 	if len(moved) > 0 {
-		if _, err := tx.Exec(ctx, `UPDATE messages m SET carrier = u.next FROM unnest($1::bigint[], $2::text[]) u(id, next) WHERE m.id = u.id`, moved, carriers); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE messages m SET carrier = u.next FROM unnest($1::bigint[], $2::text[]) u(id, next)
+			WHERE m.id = u.id`, moved, carriers); err != nil {
 			return l, fmt.Errorf("%s: %w", doing, err)
 		}
 	}

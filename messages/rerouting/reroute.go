@@ -22,8 +22,8 @@ type To struct {
 }
 
 // registeredAt is the SQL condition that the sender of the message m works at a carrier: as recorded, or else as the
-// carrier's configuration has it (accounts.Sender.WorksAt). name is the SQL of the carrier's name. Test messages and the
-// gateway's own have no registered sender.
+// carrier's configuration has it (accounts.Sender.WorksAt). name is the SQL of the carrier's name. Test messages and
+// the gateway's own have no registered sender.
 //
 // The senders that differ from the configuration are few, and read once for a statement.
 func (t To) registeredAt(name string) string {
@@ -32,7 +32,8 @@ func (t To) registeredAt(name string) string {
 		others, not = `r.works`, ``
 	}
 	return `(m.test OR m.company_id = 0 OR (m.company_id, m.sender) ` + not + ` IN (
-		SELECT r.company_id, s.name FROM sender_carriers r JOIN senders s ON s.id = r.sender_id WHERE r.carrier = ` + name + ` AND ` + others + `))`
+		SELECT r.company_id, s.name FROM sender_carriers r JOIN senders s ON s.id = r.sender_id WHERE r.carrier = ` + name +
+		` AND ` + others + `))`
 }
 
 // TakesAll reports whether every sender works at a carrier.
@@ -40,7 +41,8 @@ func (s *Store) TakesAll(ctx context.Context, to To) (all bool, err error) {
 	if to.Registration {
 		return false, nil
 	}
-	if err := s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM sender_carriers WHERE carrier = $1 AND NOT works)`, to.Carrier).Scan(&all); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM sender_carriers WHERE carrier = $1 AND NOT works)`,
+		to.Carrier).Scan(&all); err != nil {
 		return false, fmt.Errorf("reading which senders do not work at %s: %w", to.Carrier, err)
 	}
 	return all, nil
@@ -52,8 +54,10 @@ func (s *Store) TakesAll(ctx context.Context, to To) (all bool, err error) {
 // if its carrier may have a segment. A message that waits for its next attempt need not wait longer, unless the receipt
 // of an unanswered segment may come first.
 //
-// It reads the next outbox.WalkRows of the lane, with ids above after. next is where the next call continues, 0 at the start.
-func (s *Store) Reroute(ctx context.Context, from string, to To, lane int, after int64, limit int, policy submission.Policy) (n, next int64, err error) {
+// It reads the next outbox.WalkRows of the lane, with ids above after. next is where the next call continues, 0 at the
+// start.
+func (s *Store) Reroute(ctx context.Context, from string, to To, lane int, after int64, limit int,
+	policy submission.Policy) (n, next int64, err error) {
 	out := receipts.MayHave
 	if policy == submission.Resend {
 		out = receipts.Has
@@ -65,9 +69,12 @@ func (s *Store) Reroute(ctx context.Context, from string, to To, lane int, after
 		return 0, after, fmt.Errorf("reading the lane of %s: %w", from, err)
 	}
 	// The lane is a range, so that no other index has the order.
-	n, err = s.hand(ctx, to, `coalesce(o.original_carrier, o.carrier)`, `w.carrier = $2 AND (w.lane, w.message_id) > ($3::smallint, $5::bigint)
-		AND (w.lane, w.message_id) <= ($3, coalesce(nullif($6::bigint, 0), 9223372036854775807)) AND w.due_at < now() + `+soonDue+` AND w.expires_at > now()
-		AND (w.attempts = 0 OR NOT `+out("w.message_id")+`) AND (w.due_at <= now() OR coalesce(w.since <= now(), true) AND NOT `+receipts.MayHave("w.message_id")+`)
+	n, err = s.hand(ctx, to, `coalesce(o.original_carrier, o.carrier)`,
+		`w.carrier = $2 AND (w.lane, w.message_id) > ($3::smallint, $5::bigint)
+		AND (w.lane, w.message_id) <= ($3, coalesce(nullif($6::bigint, 0), 9223372036854775807)) AND w.due_at < now() + `+
+			soonDue+` AND w.expires_at > now()
+		AND (w.attempts = 0 OR NOT `+out("w.message_id")+
+			`) AND (w.due_at <= now() OR coalesce(w.since <= now(), true) AND NOT `+receipts.MayHave("w.message_id")+`)
 		ORDER BY w.lane, w.message_id LIMIT $4`, from, lane, limit, after, next)
 	if err != nil || n == int64(limit) {
 		next = after
@@ -80,7 +87,8 @@ const soonDue = `interval '1 hour'`
 
 // Return hands up to limit untried messages back to their first carrier and returns how many.
 func (s *Store) Return(ctx context.Context, original To, limit int) (int64, error) {
-	return s.hand(ctx, original, `NULL`, `w.original_carrier = $1 AND w.carrier <> $1 AND w.attempts = 0 ORDER BY w.message_id LIMIT $2`, limit)
+	return s.hand(ctx, original, `NULL`,
+		`w.original_carrier = $1 AND w.carrier <> $1 AND w.attempts = 0 ORDER BY w.message_id LIMIT $2`, limit)
 }
 
 // hand hands unclaimed messages, selected by a condition on their rows w of the outbox, to a carrier ($1) where their
@@ -94,9 +102,12 @@ func (s *Store) hand(ctx context.Context, to To, original, which string, args ..
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
-			WHERE w.claimed_by IS NULL AND `+senders+` AND `+which+` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
+			WHERE w.claimed_by IS NULL AND `+senders+` AND `+which+
+		` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
-			UPDATE outbox o SET carrier = $1, original_carrier = `+original+`, pushed_at = NULL, due_at = CASE WHEN o.due_at < now() + `+soonDue+` THEN least(o.due_at, now()) ELSE o.due_at END FROM moved WHERE o.message_id = moved.message_id
+			UPDATE outbox o SET carrier = $1, original_carrier = `+original+
+		`, pushed_at = NULL, due_at = CASE WHEN o.due_at < now() + `+soonDue+
+		` THEN least(o.due_at, now()) ELSE o.due_at END FROM moved WHERE o.message_id = moved.message_id
 		)
 		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, args...)
 	if err != nil {
@@ -108,7 +119,8 @@ func (s *Store) hand(ctx context.Context, to To, original, which string, args ..
 // Ready counts the due messages of a carrier's lane, up to limit.
 func (s *Store) Ready(ctx context.Context, carrier string, lane, limit int) (n int, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT count(*) FROM (
-		SELECT FROM outbox WHERE carrier = $1 AND lane = $2 AND due_at <= now() LIMIT $3) w`, carrier, lane, limit).Scan(&n); err != nil {
+		SELECT FROM outbox WHERE carrier = $1 AND lane = $2 AND due_at <= now() LIMIT $3) w`, carrier, lane, limit).Scan(
+		&n); err != nil {
 		return 0, fmt.Errorf("counting the messages for %s: %w", carrier, err)
 	}
 	return n, nil
@@ -132,8 +144,9 @@ func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 }
 
 // Readdress hands unclaimed messages of one carrier, by id, to another and returns how many. They leave the queue. A
-// message stays if a carrier may have a segment of it. The empty string is for the planner, as in claimByID: without it,
-// 5,000 of 100,000 messages take 5.5 s instead of 0.03.
+// message stays if a carrier may have a segment of it. The empty string is for the planner, as in claimByID: without
+// it, 5,000 of 100,000 messages take 5.5 s instead of 0.03.
 func (s *Store) Readdress(ctx context.Context, ids []int64, from string, to To) (int64, error) {
-	return s.hand(ctx, to, `NULL`, `w.message_id = ANY($2) AND w.carrier || '' = $3 AND NOT `+receipts.MayHave("w.message_id"), ids, from)
+	return s.hand(ctx, to, `NULL`, `w.message_id = ANY($2) AND w.carrier || '' = $3 AND NOT `+
+		receipts.MayHave("w.message_id"), ids, from)
 }

@@ -54,8 +54,9 @@ func Successors(list []Retired) map[string]string {
 // ErrRetired means that a carrier cannot take over because it is retired too.
 var ErrRetired = errors.New("it is retired too")
 
-// Retire records that a carrier is retired, and returns what was recorded before (nil: nothing). The error is ErrRetired
-// if to, unless "", is retired too: so no circle comes up. Until the transaction ends, no other retires a carrier.
+// Retire records that a carrier is retired, and returns what was recorded before (nil: nothing). The error is
+// ErrRetired if to, unless "", is retired too: so no circle comes up. Until the transaction ends, no other retires a
+// carrier.
 func Retire(ctx context.Context, tx pgx.Tx, carrier, to string) (was *Retired, err error) {
 	list, err := lockRetired(ctx, tx)
 	if err != nil {
@@ -96,7 +97,8 @@ func Reopen(ctx context.Context, tx pgx.Tx, carrier string) (was *Retired, err e
 	}
 	b := &pgx.Batch{}
 	b.Queue(`DELETE FROM retired_carriers WHERE carrier = $1`, carrier)
-	b.Queue(`WITH parked AS (SELECT message_id FROM outbox WHERE carrier = $1 AND claimed_by IS NULL AND due_at = expires_at FOR UPDATE SKIP LOCKED)
+	b.Queue(`WITH parked AS (SELECT message_id FROM outbox WHERE carrier = $1 AND claimed_by IS NULL
+		AND due_at = expires_at FOR UPDATE SKIP LOCKED)
 		UPDATE outbox o SET due_at = now(), pushed_at = NULL FROM parked WHERE o.message_id = parked.message_id`, carrier)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("ending the retirement of %s: %w", carrier, err)

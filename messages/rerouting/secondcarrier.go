@@ -35,7 +35,8 @@ type SecondCarrier struct {
 // GiveToSecond hands failing messages to a second carrier, where that is allowed (submission.MayGoElsewhere), and
 // returns those. Later receipts of the first one then change nothing. The caller holds the carrier's lock
 // (receipts.Matcher.Lock): no result of that carrier is written meanwhile.
-func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (sent []int64, err error) {
+func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (
+	sent []int64, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -55,19 +56,23 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	b := &pgx.Batch{}
 	b.Queue(`WITH `+messages.KeptRefusals+` SELECT`, sent)
 	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
-		SELECT m.id, m.company_id, $2, `+messages.LaneOf+`, `+messages.Expiry("$3")+`, NULL, `+messages.ReentryEpoch+` FROM messages m WHERE m.id = ANY($1) ORDER BY m.id
-		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, original_carrier = NULL, due_at = now(),
+		SELECT m.id, m.company_id, $2, `+messages.LaneOf+`, `+messages.Expiry("$3")+`, NULL, `+messages.ReentryEpoch+
+		` FROM messages m WHERE m.id = ANY($1) ORDER BY m.id
+		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0,
+		original_carrier = NULL, due_at = now(),
 			refused = NULL, refused_at = NULL`,
 		sent, second.To.Carrier, second.Validity)
 	b.Queue(`INSERT INTO carrier_moves (message_id, at, from_carrier, to_carrier, reason)
-		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons, second.From, second.To.Carrier)
+		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons,
+		second.From, second.To.Carrier)
 	b.Queue(`UPDATE messages SET carrier = $2 WHERE id = ANY($1)`, sent, second.To.Carrier)
 	receipts.QueueMark(b, sent, submission.Passed)
 	return sent, postgres.Pipeline(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To.Carrier), b)
 }
 
 // failing locks and reads messages.
-func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (map[int64]*submission.Failing, error) {
+func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (
+	map[int64]*submission.Failing, error) {
 	found := make(map[int64]*submission.Failing, len(list))
 	ended := make(map[int64]int, len(list))
 	ids := make([]int64, len(list))
@@ -78,13 +83,15 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 	var id int64
 	var m submission.Failing
 	postgres.EachQueued(b.Queue(`SELECT m.id, EXISTS (SELECT FROM carrier_moves e WHERE e.message_id = m.id),
-			m.status = 0 AND coalesce((SELECT o.expires_at FROM outbox o WHERE o.message_id = m.id), `+messages.Expiry("$2")+`) > now(), NOT `+second.To.registeredAt("$3")+`
-		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity, second.To.Carrier), []any{&id, &m.Sent, &m.Pending, &m.Unregistered}, func() error {
-		one := m
-		one.Claimed = ended[id] > 0 // unless its row says otherwise
-		found[id] = &one
-		return nil
-	})
+			m.status = 0 AND coalesce((SELECT o.expires_at FROM outbox o WHERE o.message_id = m.id), `+messages.Expiry("$2")+
+		`) > now(), NOT `+second.To.registeredAt("$3")+`
+		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity, second.To.Carrier),
+		[]any{&id, &m.Sent, &m.Pending, &m.Unregistered}, func() error {
+			one := m
+			one.Claimed = ended[id] > 0 // unless its row says otherwise
+			found[id] = &one
+			return nil
+		})
 	var epoch int
 	var by int64
 	var carrier string

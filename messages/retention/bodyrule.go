@@ -14,9 +14,9 @@ import (
 )
 
 // A company's texts may have a retention of their own (BodyRule). With BodiesUntilFinal the transaction that makes a
-// message final removes its text (messages.Store.Finish). The rest is removed by walks, one over each such company's messages, which
-// go on after [Store.PurgeRuled]'s last step. They skip messages that are not final, which later steps check again. The general
-// purge leaves these companies out.
+// message final removes its text (messages.Store.Finish). The rest is removed by walks, one over each such company's
+// messages, which go on after [Store.PurgeRuled]'s last step. They skip messages that are not final, which later steps
+// check again. The general purge leaves these companies out.
 const (
 	ruledAt = "purge company bodies again" // in sweeps: how far the skipped messages were checked
 	// ruleSettled is when all transactions that did not see a rule have ended, and the age at which the walk reads a
@@ -36,8 +36,10 @@ func (s *Store) BodyRule(ctx context.Context, company sms.CompanyID) (keep *time
 }
 
 // bodyRule returns a company's rule, and whether it has a row of body_rules, locked if lock says so.
-func bodyRule(ctx context.Context, db postgres.DB, company sms.CompanyID, lock string) (keep *time.Duration, known bool, err error) {
-	err = db.QueryRow(ctx, `SELECT make_interval(secs => keep_seconds) FROM body_rules WHERE company_id = $1 `+lock, int64(company)).Scan(&keep)
+func bodyRule(ctx context.Context, db postgres.DB, company sms.CompanyID, lock string) (keep *time.Duration, known bool,
+	err error) {
+	err = db.QueryRow(ctx, `SELECT make_interval(secs => keep_seconds) FROM body_rules WHERE company_id = $1 `+lock,
+		int64(company)).Scan(&keep)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -49,13 +51,16 @@ func bodyRule(ctx context.Context, db postgres.DB, company sms.CompanyID, lock s
 
 // SetBodyRule sets how long a company's texts, old and new, are kept: whole seconds, BodiesUntilFinal, or nil for the
 // configured time. It returns the earlier rule.
-func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *time.Duration) (before *time.Duration, err error) {
+func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *time.Duration) (before *time.Duration,
+	err error) {
 	before, known, err := bodyRule(ctx, tx, company, `FOR UPDATE`)
 	if err != nil || keep == nil && !known {
 		return nil, err
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO body_rules (company_id, keep_seconds) VALUES ($1, extract(epoch FROM $2::interval))
-		ON CONFLICT (company_id) DO UPDATE SET keep_seconds = excluded.keep_seconds, changed_at = now(), up_to = 0`, int64(company), keep); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO body_rules (company_id, keep_seconds) VALUES ($1, extract(epoch
+		FROM $2::interval))
+		ON CONFLICT (company_id) DO UPDATE SET keep_seconds = excluded.keep_seconds, changed_at = now(), up_to = 0`,
+		int64(company), keep); err != nil {
 		return nil, fmt.Errorf("setting how long texts of company %d are kept: %w", company, err)
 	}
 	return before, nil
@@ -67,11 +72,13 @@ const (
 	ruleLife = `CASE WHEN r.keep_seconds = 0 THEN interval '1 minute' ELSE coalesce(make_interval(secs => r.keep_seconds), nullif($1::interval, '0')) END`
 
 	// ruledOldest is the oldest message that the walk of r has not reached.
-	ruledOldest = `SELECT m.created_at FROM messages m WHERE m.company_id = r.company_id AND m.id > greatest(r.up_to, ` + messages.PurgedFloor + `) ORDER BY m.id LIMIT 1`
+	ruledOldest = `SELECT m.created_at FROM messages m WHERE m.company_id = r.company_id AND m.id > greatest(r.up_to, ` +
+		messages.PurgedFloor + `) ORDER BY m.id LIMIT 1`
 
 	// ruledSkipped are the skipped messages that the next step checks; ruledOver those of them whose text must go.
 	ruledSkipped = `(SELECT message_id FROM unpurged WHERE kind = '` + messages.RuledBodies + `'
-		AND message_id > coalesce((SELECT up_to FROM sweeps WHERE name = '` + ruledAt + `'), 0) ORDER BY message_id LIMIT 20000) u`
+		AND message_id > coalesce((SELECT up_to FROM sweeps WHERE name = '` + ruledAt +
+		`'), 0) ORDER BY message_id LIMIT 20000) u`
 	ruledOver = ruledSkipped + ` JOIN messages m ON m.id = u.message_id JOIN body_rules r ON r.company_id = m.company_id
 		WHERE ` + finished + ` AND (r.keep_seconds = 0 OR m.created_at < now() - ` + ruleLife + `)`
 )
@@ -81,7 +88,8 @@ const (
 func (s *Store) RuledBehind(ctx context.Context, life time.Duration) (behind time.Duration, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT greatest(interval '0',
 		(SELECT max(now() - oldest.created_at - `+ruleLife+`) FROM body_rules r CROSS JOIN LATERAL (`+ruledOldest+`) oldest),
-		(SELECT max(now() - greatest(m.created_at + `+ruleLife+`, coalesce(m.sent_at, m.failed_at))) FROM `+ruledOver+`))`, life).Scan(&behind); err != nil {
+		(SELECT max(now() - greatest(m.created_at + `+ruleLife+`, coalesce(m.sent_at, m.failed_at))) FROM `+ruledOver+`))`,
+		life).Scan(&behind); err != nil {
 		return 0, fmt.Errorf("looking for texts that companies' rules remove: %w", err)
 	}
 	return behind, nil
@@ -92,12 +100,14 @@ func (s *Store) RuledBehind(ctx context.Context, life time.Duration) (behind tim
 func (s *Store) PurgeRuled(ctx context.Context, life time.Duration) (purged int64, more bool, err error) {
 	companies, err := postgres.All(ctx, s.pool, "listing companies with a rule for texts", pgx.RowTo[int64],
 		`SELECT r.company_id FROM body_rules r CROSS JOIN LATERAL (`+ruledOldest+`) oldest
-		WHERE oldest.created_at < now() - `+ruleLife+` AND (r.keep_seconds IS DISTINCT FROM 0 OR r.changed_at < now() - $2::interval)
+		WHERE oldest.created_at < now() - `+ruleLife+` AND (r.keep_seconds IS DISTINCT FROM 0
+			OR r.changed_at < now() - $2::interval)
 		ORDER BY oldest.created_at LIMIT $3`, life, ruleSettled, ruledMost)
 	if err != nil {
 		return 0, false, err
 	}
-	steps := []func(tx pgx.Tx) (int64, bool, error){func(tx pgx.Tx) (int64, bool, error) { return ruledAgain(ctx, tx, life) }}
+	steps := []func(tx pgx.Tx) (int64, bool, error){
+		func(tx pgx.Tx) (int64, bool, error) { return ruledAgain(ctx, tx, life) }}
 	for _, company := range companies {
 		steps = append(steps, func(tx pgx.Tx) (int64, bool, error) { return ruledStep(ctx, tx, company, life) })
 	}
@@ -146,7 +156,8 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 		}
 		return nil
 	}, `SELECT m.id, m.created_at < now() - $2::interval, m.status <> 0, `+finished+` FROM messages m
-		WHERE m.company_id <= $1 AND (m.company_id, m.id) > ($1, greatest($3, `+messages.PurgedFloor+`)) ORDER BY m.company_id, m.id LIMIT $4`, company, *keep, upTo, purgeStep); err != nil {
+		WHERE m.company_id <= $1 AND (m.company_id, m.id) > ($1, greatest($3, `+messages.PurgedFloor+
+		`)) ORDER BY m.company_id, m.id LIMIT $4`, company, *keep, upTo, purgeStep); err != nil {
 		return 0, false, err
 	}
 	if purged, err = step.blank(ctx, tx); err != nil {
@@ -162,7 +173,8 @@ func ruledAgain(ctx context.Context, tx pgx.Tx, life time.Duration) (purged int6
 	var at, next int64
 	if err := tx.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $2), 0),
 		(SELECT CASE WHEN count(*) = 20000 THEN max(message_id) ELSE 0 END FROM `+ruledSkipped+`),
-		ARRAY(SELECT m.id FROM `+ruledOver+` ORDER BY m.id LIMIT $3)`, life, ruledAt, purgeStep).Scan(&at, &next, &step.leaving); err != nil {
+		ARRAY(SELECT m.id FROM `+ruledOver+` ORDER BY m.id LIMIT $3)`, life, ruledAt, purgeStep).Scan(
+		&at, &next, &step.leaving); err != nil {
 		return 0, false, err
 	}
 	if full = len(step.leaving) == purgeStep; full {
@@ -171,7 +183,8 @@ func ruledAgain(ctx context.Context, tx pgx.Tx, life time.Duration) (purged int6
 	if len(step.leaving) == 0 && next == at { // the usual case
 		return 0, false, nil
 	}
-	if _, err = tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET up_to = excluded.up_to`, ruledAt, next); err != nil {
+	if _, err = tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
+		SET up_to = excluded.up_to`, ruledAt, next); err != nil {
 		return 0, false, err
 	}
 	purged, err = step.blank(ctx, tx)

@@ -30,7 +30,8 @@ func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error
 // The statements that obscure the numbers of the messages $1; the second one erases the texts and references too.
 const (
 	obscureNumbers = `UPDATE messages SET phone_number = ` + obscured + ` WHERE id = ANY($1) AND ` + plainNumber
-	eraseAll       = `UPDATE messages SET phone_number = ` + obscured + `, body = '', secret = NULL, client_reference = NULL WHERE id = ANY($1) AND ` + plainNumber
+	eraseAll       = `UPDATE messages SET phone_number = ` + obscured +
+		`, body = '', secret = NULL, client_reference = NULL WHERE id = ANY($1) AND ` + plainNumber
 )
 
 // obscure removes the numbers of final messages wherever they are, with one of the statements above, and runs the
@@ -59,7 +60,8 @@ type Ref struct{ ID, CompanyID int64 }
 // Erase removes the texts and references of messages to a number and obscures the number, in one transaction, unless
 // they are not final. It calls also in the transaction with the final ones, ascending; also returns those that are
 // still needed. Other rows that name the number go too.
-func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also func(tx pgx.Tx, final []Ref) (needed []int64, err error)) (done Erased, err error) {
+func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64,
+	also func(tx pgx.Tx, final []Ref) (needed []int64, err error)) (done Erased, err error) {
 	if len(ids) == 0 {
 		return Erased{}, nil
 	}
@@ -71,7 +73,8 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 			return err
 		}
 		refs, err := postgres.All(ctx, tx, "locking messages", pgx.RowToStructByPos[Ref],
-			`SELECT m.id, m.company_id FROM messages m WHERE m.id = ANY($1) AND m.phone_number = $2 AND `+finished+` ORDER BY m.id FOR UPDATE`, ids, string(number))
+			`SELECT m.id, m.company_id FROM messages m WHERE m.id = ANY($1) AND m.phone_number = $2 AND `+finished+
+				` ORDER BY m.id FOR UPDATE`, ids, string(number))
 		if err != nil {
 			return err
 		}

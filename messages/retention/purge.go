@@ -45,7 +45,8 @@ const purgeStep = 2_000
 
 // PurgedUpTo returns the id up to which old messages are deleted, except those that are not final; 0: none is.
 func (s *Store) PurgedUpTo(ctx context.Context) (id int64, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0)`, PurgeMessages.sweep()).Scan(&id)
+	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0)`,
+		PurgeMessages.sweep()).Scan(&id)
 	if err != nil {
 		return 0, fmt.Errorf("reading up to where messages are deleted: %w", err)
 	}
@@ -60,7 +61,8 @@ func (p Purge) again() string { return "purge " + string(p) + " again" }
 // message's age counts from its time to be sent.
 func (s *Store) PurgeBehind(ctx context.Context, p Purge, life time.Duration) (behind time.Duration, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT greatest(interval '0', now() - $3::interval - least(
-		(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), `+messages.PurgedFloor+`) ORDER BY id LIMIT 1),
+		(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), `+
+		messages.PurgedFloor+`) ORDER BY id LIMIT 1),
 		(SELECT min(coalesce(m.send_at, m.created_at)) FROM (SELECT message_id FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 100) u
 			JOIN messages m ON m.id = u.message_id)))`, p.sweep(), string(p), life).Scan(&behind); err != nil {
 		return 0, fmt.Errorf("looking for %s to purge: %w", p, err)
@@ -120,10 +122,12 @@ type purging struct {
 // false when another process has the lock.
 func (p *purging) read(ctx context.Context, tx pgx.Tx) (mine bool, err error) {
 	b := &pgx.Batch{}
-	b.Queue(`INSERT INTO sweeps (name, up_to) SELECT n, 0 FROM unnest($1::text[]) n WHERE NOT EXISTS (SELECT FROM sweeps WHERE name = n) ON CONFLICT DO NOTHING`,
+	b.Queue(`INSERT INTO sweeps (name, up_to) SELECT n, 0 FROM unnest($1::text[]) n WHERE NOT EXISTS (SELECT FROM sweeps
+		WHERE name = n) ON CONFLICT DO NOTHING`,
 		[]string{p.kind.sweep(), p.kind.again(), "purged"})
 	var next, again int64
-	b.Queue(`SELECT greatest(up_to, `+messages.PurgedFloor+`), (SELECT up_to FROM sweeps WHERE name = $2) FROM sweeps WHERE name = $1 FOR UPDATE SKIP LOCKED`,
+	b.Queue(`SELECT greatest(up_to, `+messages.PurgedFloor+
+		`), (SELECT up_to FROM sweeps WHERE name = $2) FROM sweeps WHERE name = $1 FOR UPDATE SKIP LOCKED`,
 		p.kind.sweep(), p.kind.again()).QueryRow(func(row pgx.Row) error { return row.Scan(&next, &again) })
 	switch err := tx.SendBatch(ctx, b).Close(); {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -195,7 +199,8 @@ func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err erro
 		others = ` AND m.company_id NOT IN (SELECT r.company_id FROM body_rules r)`
 	}
 	b := &pgx.Batch{}
-	changed(b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> ''`+others, p.leaving), &blanked)
+	changed(b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> ''`+others,
+		p.leaving), &blanked)
 	p.pass(b)
 	return blanked, tx.SendBatch(ctx, b).Close()
 }
@@ -215,5 +220,6 @@ func (p *purging) pass(b *pgx.Batch) {
 		kinds = append(kinds, string(PurgeBodies), string(PurgeNumbers), messages.RuledBodies)
 	}
 	b.Queue(`DELETE FROM unpurged WHERE message_id = ANY($1) AND kind = ANY($2)`, p.leaving, kinds)
-	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id ON CONFLICT DO NOTHING`, p.waiting, string(p.kind))
+	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id ON CONFLICT DO NOTHING`,
+		p.waiting, string(p.kind))
 }

@@ -53,24 +53,29 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 			WHERE m.id = ANY($1) AND NOT m.test AND m.company_id <> 0 GROUP BY 1, 2
 		)
 		INSERT INTO purged AS p (company_id, requests, messages, segments, mark)
-		SELECT company_id, count(*), sum(messages), sum(segments), sum(purge_mark(ref, segments)) FROM request GROUP BY company_id ORDER BY company_id
-		ON CONFLICT (company_id) DO UPDATE SET requests = p.requests + excluded.requests, messages = p.messages + excluded.messages,
+		SELECT company_id, count(*), sum(messages), sum(segments), sum(purge_mark(ref, segments)) FROM request
+			GROUP BY company_id ORDER BY company_id
+		ON CONFLICT (company_id) DO UPDATE SET requests = p.requests + excluded.requests,
+		messages = p.messages + excluded.messages,
 			segments = p.segments + excluded.segments, mark = p.mark + excluded.mark`, p.leaving)
 	b.Queue(`DELETE FROM carrier_moves WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(forgetReferences, p.leaving)
-	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+finished, p.leaving).Exec(func(tag pgconn.CommandTag) error {
-		if removed = tag.RowsAffected(); removed != int64(len(p.leaving)) {
-			return fmt.Errorf("of %d messages that were final %d are", len(p.leaving), removed)
-		}
-		return nil
-	})
+	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+finished, p.leaving).Exec(
+		func(tag pgconn.CommandTag) error {
+			if removed = tag.RowsAffected(); removed != int64(len(p.leaving)) {
+				return fmt.Errorf("of %d messages that were final %d are", len(p.leaving), removed)
+			}
+			return nil
+		})
 	receipts.QueuePurge(b, p.leaving)
 	b.Queue(`DELETE FROM batches WHERE id = ANY($1)`, p.batches)
 	p.pass(b)
-	b.Queue(`UPDATE sweeps SET up_to = least((SELECT up_to FROM sweeps WHERE name = $1), (SELECT message_id - 1 FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 1))
+	b.Queue(`UPDATE sweeps SET up_to = least((SELECT up_to FROM sweeps WHERE name = $1), (SELECT message_id - 1
+		FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 1))
 		WHERE name = 'purged'`, p.kind.sweep(), string(p.kind))
-	b.Queue(`DELETE FROM unpurged WHERE kind <> $1 AND message_id <= `+messages.PurgedFloor, string(PurgeMessages)) // records of another purge that passed just before
+	// records of another purge that passed just before
+	b.Queue(`DELETE FROM unpurged WHERE kind <> $1 AND message_id <= `+messages.PurgedFloor, string(PurgeMessages))
 	numberfilter.QueuePurge(b)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return 0, err
@@ -81,7 +86,8 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 // forgetReferences deletes the last reference of a sender and a number, unless a message after these ($1) has taken
 // one.
 const forgetReferences = `WITH last AS (
-		SELECT c.sender, c.phone_number FROM messages m JOIN concat_refs c ON c.sender = m.sender AND c.phone_number = m.phone_number AND c.used_at <= m.created_at
+		SELECT c.sender, c.phone_number FROM messages m JOIN concat_refs c ON c.sender = m.sender
+			AND c.phone_number = m.phone_number AND c.used_at <= m.created_at
 		WHERE m.id = ANY($1) ORDER BY c.sender, c.phone_number FOR UPDATE OF c SKIP LOCKED
 	)
 	DELETE FROM concat_refs c USING last WHERE c.sender = last.sender AND c.phone_number = last.phone_number`

@@ -47,7 +47,8 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 			WHERE NOT m.test AND m.company_id <> 0
 			GROUP BY 1, 2
 		), paid AS (
-			SELECT ref, company_id, -sum(amount)::bigint AS segments FROM ledger WHERE kind = 'send' GROUP BY 1, 2 -- a campaign is paid in parts
+			SELECT ref, company_id, -sum(amount)::bigint AS segments FROM ledger WHERE kind = 'send'
+				GROUP BY 1, 2 -- a campaign is paid in parts
 		), strays AS MATERIALIZED (
 			SELECT o.ref AS owed_ref, o.segments AS owed, o.n, p.ref AS paid_ref, p.segments AS paid, p.company_id
 			FROM owed o FULL JOIN paid p ON p.ref = o.ref AND p.company_id = o.company_id
@@ -60,23 +61,28 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 			(SELECT coalesce(sum(greatest(abs(coalesce(g.requests, 0) - coalesce(p.requests, 0)), 1)), 0)::bigint
 				FROM gone g FULL JOIN purged p USING (company_id)
 				WHERE (g.requests, g.segments, g.mark) IS DISTINCT FROM (p.requests, p.segments, p.mark)),
-			(SELECT coalesce(sum(messages), 0)::bigint FROM purged)`).QueryRow(func(row pgx.Row) error { return row.Scan(&a.Unpaid, &a.Unrecorded, &a.Purged) })
+			(SELECT coalesce(sum(messages), 0)::bigint FROM purged)`).QueryRow(
+		func(row pgx.Row) error { return row.Scan(&a.Unpaid, &a.Unrecorded, &a.Purged) })
 	b.Queue(`
 		WITH kept AS (
-			SELECT company_id, sum(messages) AS messages, sum(segments) AS segments FROM tallies WHERE chunk = `+finalChunk+` AND company_id <> 0 AND kind <> 2 GROUP BY 1
+			SELECT company_id, sum(messages) AS messages, sum(segments) AS segments FROM tallies WHERE chunk = `+finalChunk+
+		` AND company_id <> 0 AND kind <> 2 GROUP BY 1
 		), real AS (
 			SELECT company_id, sum(messages) AS messages, sum(segments) AS segments FROM (
 				SELECT company_id, messages, segments FROM purged
 				UNION ALL
-				SELECT m.company_id, count(*), sum(m.segments) FROM messages m JOIN tally_chunks c ON c.chunk = m.id / $1 AND c.closed
+				SELECT m.company_id, count(*), sum(m.segments) FROM messages m JOIN tally_chunks c ON c.chunk = m.id / $1
+					AND c.closed
 				WHERE NOT m.test AND m.company_id <> 0 GROUP BY 1
 			) r GROUP BY 1
 		)
-		SELECT count(*) FROM kept k FULL JOIN real r USING (company_id) WHERE (k.messages, k.segments) IS DISTINCT FROM (r.messages, r.segments)`, tallyChunk).
+		SELECT count(*) FROM kept k FULL JOIN real r USING (company_id) WHERE (k.messages, k.segments) IS DISTINCT
+			FROM (r.messages, r.segments)`, tallyChunk).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&a.Reports) })
 	b.Queue(`
 		SELECT count(*) FILTER (WHERE o.message_id IS NULL AND l.message_id IS NULL
-			AND (p.message_id IS NULL OR (d.message_id IS NULL AND m.created_at < now() - $1::interval) OR d.look_at < now() - interval '1 hour')
+			AND (p.message_id IS NULL OR (d.message_id IS NULL AND m.created_at < now() - $1::interval)
+			OR d.look_at < now() - interval '1 hour')
 			AND (s.message_id IS NULL OR s.settled OR s.due_at < now() - interval '1 hour'))
 		FROM messages m LEFT JOIN outbox o ON o.message_id = m.id
 			LEFT JOIN `+receipts.Submitted+` p ON p.message_id = m.id
@@ -87,9 +93,10 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 	b.Queue(`SELECT count(*) FROM (SELECT message_id FROM outbox UNION ALL SELECT message_id FROM scheduled) o
 		LEFT JOIN messages m ON m.id = o.message_id WHERE m.id IS NULL OR m.status <> 0`).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&a.OrphanQueue) })
-	if err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		return tx.SendBatch(ctx, b).Close()
-	}); err != nil {
+	if err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			return tx.SendBatch(ctx, b).Close()
+		}); err != nil {
 		return Audit{}, fmt.Errorf("auditing messages: %w", err)
 	}
 	return a, nil

@@ -26,20 +26,23 @@ type Carried struct {
 // link. An empty carrier means all, and an invalid company means all and the gateway's own. They are as new as
 // those of Quality. A receipt that comes when all messages of its range of ids are final no longer moves an unanswered
 // segment to the accepted ones.
-func (s *Store) Carried(ctx context.Context, first, last time.Time, carrier string, company sms.CompanyID) ([]Carried, error) {
+func (s *Store) Carried(ctx context.Context, first, last time.Time, carrier string, company sms.CompanyID) (
+	[]Carried, error) {
 	rows, one := `true`, ``
 	args := []any{first.Format(time.DateOnly), last.Format(time.DateOnly), carrier}
 	if company.Valid() {
 		rows, one, args = `company_id = $4`, `$4`, append(args, int64(company))
 	}
-	// OFFSET 0 keeps the planner from joining all segments with the newest messages. The stored rows are added up first: of
-	// the union it knows no statistics, and would sort all of them.
+	// OFFSET 0 keeps the planner from joining all segments with the newest messages. The stored rows are added up first:
+	// of the union it knows no statistics, and would sort all of them.
 	const group = `day, carrier, link, test OR company_id = 0`
-	return postgres.All(ctx, s.pool, "reading what carriers got", pgx.RowToStructByPos[Carried], `WITH `+Newest(one, rows)+`
+	return postgres.All(ctx, s.pool, "reading what carriers got", pgx.RowToStructByPos[Carried], `WITH `+Newest(one, rows)+
+		`
 		SELECT day, carrier, link, unpaid, sum(accepted)::bigint, sum(unanswered)::bigint FROM (
 			SELECT `+group+` AS unpaid, sum(accepted) AS accepted, sum(unanswered) AS unanswered FROM carrier_segments
 			WHERE `+rows+stored+` AND day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) GROUP BY `+group+`
 			UNION ALL
-			SELECT `+group+`, accepted, unanswered FROM (`+carriedIn(`live m CROSS JOIN LATERAL `+receipts.Carried(`s.message_id = m.id OFFSET 0`)+` c`)+`) n
+			SELECT `+group+`, accepted, unanswered FROM (`+
+		carriedIn(`live m CROSS JOIN LATERAL `+receipts.Carried(`s.message_id = m.id OFFSET 0`)+` c`)+`) n
 		) t WHERE day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`, args...)
 }

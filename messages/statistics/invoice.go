@@ -51,39 +51,46 @@ const (
 	longestWay = sms.MaxAhead + 31*24*time.Hour
 )
 
-// invoiceMessages are the messages of a part of the walk that may belong to a period: those created in it, and older ones
-// that were not final a day before it began.
+// invoiceMessages are the messages of a part of the walk that may belong to a period: those created in it, and older
+// ones that were not final a day before it began.
 const invoiceMessages = `m.id >= $1 AND m.id < $2 AND m.created_at < $5 AND (m.created_at >= $4 OR coalesce(m.sent_at, m.failed_at, 'infinity') >= $4::timestamptz - interval '1 day')
 	AND ($6 = 0 OR m.company_id = $6)`
 
-var acceptedInPart = receipts.Accepted(`s.message_id >= $1 AND s.message_id < $2 AND s.carrier = $3 AND s.submitted_at >= $4 AND s.submitted_at < $5`)
+var acceptedInPart = receipts.Accepted(
+	`s.message_id >= $1 AND s.message_id < $2 AND s.carrier = $3 AND s.submitted_at >= $4 AND s.submitted_at < $5`)
 
 var acceptedStatement = `SELECT m.id, m.ulid, m.company_id, a.link, a.key, a.carrier_id, a.submitted_at
 	FROM messages m JOIN ` + acceptedInPart + ` a ON a.message_id = m.id WHERE ` + invoiceMessages + ` ORDER BY m.id`
 
 var discrepancyStatement = `SELECT id, ulid, company_id, created_at, carrier, status, test, accepted, charged FROM (
 		SELECT m.id, m.ulid, m.company_id, m.created_at, m.carrier, m.status, m.test, coalesce(a.n, 0) AS accepted,
-			CASE WHEN m.carrier = $3 AND m.created_at >= $4 AND NOT m.test AND m.company_id <> 0 THEN m.segments ELSE 0 END::bigint AS charged
-		FROM messages m LEFT JOIN (SELECT message_id, count(*) AS n FROM ` + acceptedInPart + ` a GROUP BY 1) a ON a.message_id = m.id WHERE ` + invoiceMessages + `
+			CASE WHEN m.carrier = $3 AND m.created_at >= $4 AND NOT m.test AND m.company_id <> 0 THEN m.segments
+			ELSE 0 END::bigint AS charged
+		FROM messages m LEFT JOIN (SELECT message_id, count(*) AS n FROM ` + acceptedInPart +
+	` a GROUP BY 1) a ON a.message_id = m.id WHERE ` + invoiceMessages + `
 	) d WHERE accepted <> charged ORDER BY id`
 
-// EachAccepted calls do with the segments that a carrier accepted in a period, in the order of messages. It reads them in
-// parts, each within a call of turn, which limits concurrent reads; nil: no limit. Purged messages are missing.
-func (s *Store) EachAccepted(ctx context.Context, f InvoiceFilter, turn func(read func() error) error, do func(*AcceptedSegment) error) error {
+// EachAccepted calls do with the segments that a carrier accepted in a period, in the order of messages. It reads them
+// in parts, each within a call of turn, which limits concurrent reads; nil: no limit. Purged messages are missing.
+func (s *Store) EachAccepted(ctx context.Context, f InvoiceFilter, turn func(read func() error) error,
+	do func(*AcceptedSegment) error) error {
 	return eachPart(ctx, s, f, turn, acceptedStatement, func(a *AcceptedSegment) []any {
 		return []any{&a.MessageID, (*[16]byte)(&a.ULID), &a.Company, &a.Link, &a.Key, &a.CarrierID, &a.SubmittedAt}
 	}, do)
 }
 
-// EachDiscrepancy is EachAccepted for the messages behind the difference between what a carrier accepted and what companies
-// were charged.
-func (s *Store) EachDiscrepancy(ctx context.Context, f InvoiceFilter, turn func(read func() error) error, do func(*Discrepancy) error) error {
+// EachDiscrepancy is EachAccepted for the messages behind the difference between what a carrier accepted and what
+// companies were charged.
+func (s *Store) EachDiscrepancy(ctx context.Context, f InvoiceFilter, turn func(read func() error) error,
+	do func(*Discrepancy) error) error {
 	return eachPart(ctx, s, f, turn, discrepancyStatement, func(d *Discrepancy) []any {
-		return []any{&d.MessageID, (*[16]byte)(&d.ULID), &d.Company, &d.AcceptedAt, &d.Carrier, &d.Status, &d.Test, &d.Accepted, &d.Charged}
+		return []any{&d.MessageID, (*[16]byte)(&d.ULID), &d.Company, &d.AcceptedAt, &d.Carrier, &d.Status, &d.Test,
+			&d.Accepted, &d.Charged}
 	}, do)
 }
 
-func eachPart[T any](ctx context.Context, s *Store, f InvoiceFilter, turn func(read func() error) error, statement string, columns func(*T) []any, do func(*T) error) error {
+func eachPart[T any](ctx context.Context, s *Store, f InvoiceFilter, turn func(read func() error) error,
+	statement string, columns func(*T) []any, do func(*T) error) error {
 	if turn == nil {
 		turn = func(read func() error) error { return read() }
 	}
@@ -98,7 +105,8 @@ func eachPart[T any](ctx context.Context, s *Store, f InvoiceFilter, turn func(r
 		var part []T
 		if err := turn(func() error {
 			var row T
-			return postgres.Each(ctx, s.pool, "reading what a carrier accepted", columns(&row), func() error { part = append(part, row); return nil },
+			return postgres.Each(ctx, s.pool, "reading what a carrier accepted", columns(&row),
+				func() error { part = append(part, row); return nil },
 				statement, first, min(first+invoiceIDs, beyond), f.Carrier, f.From, f.To, int64(f.Company))
 		}); err != nil {
 			return err

@@ -22,8 +22,8 @@ const (
 	ByCostCenter Dimension = "cost_center"
 )
 
-// Kinds are the values of Quality.Kind, by their numbers in tallies. A test goes to a test number or into the sandbox, and
-// is not paid.
+// Kinds are the values of Quality.Kind, by their numbers in tallies. A test goes to a test number or into the sandbox,
+// and is not paid.
 var Kinds = []string{"single", "batch", "test"}
 
 // QualityFilter selects messages; an empty field selects all.

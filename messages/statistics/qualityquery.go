@@ -43,7 +43,8 @@ func (s *Store) Quality(ctx context.Context, f QualityFilter, by ...Dimension) (
 	var kind, channel string
 	targets := make([]any, 0, len(by)+7)
 	for _, d := range by {
-		targets = append(targets, map[Dimension]any{ByDay: &q.Day, ByMonth: &q.Day, ByCompany: &q.Company, ByCarrier: &q.Carrier, BySender: &q.Sender,
+		targets = append(targets, map[Dimension]any{ByDay: &q.Day, ByMonth: &q.Day, ByCompany: &q.Company,
+			ByCarrier: &q.Carrier, BySender: &q.Sender,
 			ByKind: &kind, ByChannel: &channel, ByCostCenter: &q.CostCenter}[d])
 	}
 	targets = append(targets, &status, &reason, &n, &segments, &credits, &toCarrier, &toReceipt)
@@ -74,7 +75,8 @@ func (s *Store) Quality(ctx context.Context, f QualityFilter, by ...Dimension) (
 
 // same reports whether two rows have the same properties.
 func (q *Quality) same(other *Quality) bool {
-	return q.Day.Equal(other.Day) && q.Company == other.Company && q.Carrier == other.Carrier && q.Sender == other.Sender &&
+	return q.Day.Equal(other.Day) && q.Company == other.Company && q.Carrier == other.Carrier &&
+		q.Sender == other.Sender &&
 		q.Kind == other.Kind && q.Channel == other.Channel && q.CostCenter == other.CostCenter
 }
 
@@ -95,8 +97,10 @@ func (q *Quality) take(status int16, reason string, n int64) {
 
 // dimensionColumns are the expressions of dimensions over tallies.
 var dimensionColumns = map[Dimension]string{
-	ByDay: "day", ByMonth: "date_trunc('month', day)::date", ByCompany: "company_id", ByCarrier: "carrier", BySender: "sender",
-	ByKind: `(ARRAY['` + strings.Join(Kinds, `','`) + `'])[kind + 1]`, ByChannel: `(ARRAY['` + strings.Join(messages.Channels, `','`) + `'])[channel + 1]`,
+	ByDay: "day", ByMonth: "date_trunc('month', day)::date", ByCompany: "company_id", ByCarrier: "carrier",
+	BySender: "sender",
+	ByKind:   `(ARRAY['` + strings.Join(Kinds, `','`) + `'])[kind + 1]`, ByChannel: `(ARRAY['` +
+		strings.Join(messages.Channels, `','`) + `'])[channel + 1]`,
 	ByCostCenter: "cost_center",
 }
 
@@ -112,10 +116,12 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 	case !f.AllCompanies || f.Company.Valid():
 		company = arg(int64(f.Company))
 		rows = `company_id = ` + company
-	case f.Sender == "" && f.CostCenter == "" && !slices.ContainsFunc(by, func(d Dimension) bool { return d == ByCompany || d == BySender || d == ByCostCenter }):
+	case f.Sender == "" && f.CostCenter == "" &&
+		!slices.ContainsFunc(by, func(d Dimension) bool { return d == ByCompany || d == BySender || d == ByCostCenter }):
 		rows = `company_id = 0` // the totals
 	}
-	for _, one := range []struct{ column, value string }{{"carrier", f.Carrier}, {"sender", f.Sender}, {"cost_center", f.CostCenter}} {
+	for _, one := range []struct{ column, value string }{{"carrier", f.Carrier}, {"sender", f.Sender},
+		{"cost_center", f.CostCenter}} {
 		if one.value != "" {
 			where += ` AND ` + one.column + ` = ` + arg(one.value)
 		}
@@ -139,7 +145,8 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 		group += fmt.Sprintf(", %d", i+3)
 	}
 	return `WITH ` + Newest(company, `company_id <> 0`) + `
-		SELECT ` + columns + `status, ` + reason + `, sum(messages)::bigint, sum(segments)::bigint, coalesce(sum(segments) FILTER (WHERE kind <> 2), 0)::bigint,
+		SELECT ` + columns + `status, ` + reason + `, sum(messages)::bigint, sum(segments)::bigint,
+			coalesce(sum(segments) FILTER (WHERE kind <> 2), 0)::bigint,
 			` + toCarrier + `, ` + toReceipt + `
 		FROM (
 			SELECT ` + tallyColumns + ` FROM tallies WHERE ` + rows + stored + `
@@ -151,10 +158,11 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 // liveMost is how many of the newest messages a query counts itself.
 const liveMost = 3_000
 
-// Newest are the tables of a query over the rollups: open, the chunks that are not closed, and live, the newest messages
-// of a company (an SQL value; see OfCompany) or, if that is empty, those that meet a condition, at most 3,000. A message is live, or its chunk's rows count (stored), or neither: it came after
-// their last count, and more than 3,000 came after it. A query sees one snapshot: no message counts twice. The LIMIT of a
-// range drops nothing, because no range begins before edge; without it the planner reads the whole table messages.
+// Newest are the tables of a query over the rollups: open, the chunks that are not closed, and live, the newest
+// messages of a company (an SQL value; see OfCompany) or, if that is empty, those that meet a condition, at most 3,000.
+// A message is live, or its chunk's rows count (stored), or neither: it came after their last count, and more than
+// 3,000 came after it. A query sees one snapshot: no message counts twice. The LIMIT of a range drops nothing, because
+// no range begins before edge; without it the planner reads the whole table messages.
 func Newest(company, of string) string {
 	before, between, order := of, of+` AND id >= open.first AND id < open.past`, `id`
 	if company != "" {

@@ -7,7 +7,8 @@ import (
 
 // Add adds another count to q, whose properties stay.
 func (q *Quality) Add(other *Quality) {
-	q.Waiting, q.AtCarrier, q.Sent, q.Failed = q.Waiting+other.Waiting, q.AtCarrier+other.AtCarrier, q.Sent+other.Sent, q.Failed+other.Failed
+	q.Waiting, q.AtCarrier, q.Sent, q.Failed = q.Waiting+other.Waiting, q.AtCarrier+other.AtCarrier, q.Sent+other.Sent,
+		q.Failed+other.Failed
 	q.Segments, q.Credits = q.Segments+other.Segments, q.Credits+other.Credits
 	q.ToCarrier.add(other.ToCarrier)
 	q.ToReceipt.add(other.ToReceipt)

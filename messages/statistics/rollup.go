@@ -8,13 +8,14 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// The SQL of the rollups (rule choices 14): tallies (messages) and carried (segments at carriers). A range of ids that is counted, messages
-// that a purge takes, and the newest messages of a query are counted by the same statements.
+// The SQL of the rollups (rule choices 14): tallies (messages) and carried (segments at carriers). A range of ids that
+// is counted, messages that a purge takes, and the newest messages of a query are counted by the same statements.
 
-// timeBounds are the upper bounds, exclusive, of the buckets of times; the last bucket has none. An array of them has the
-// counts of the buckets, in this order.
+// timeBounds are the upper bounds, exclusive, of the buckets of times; the last bucket has none. An array of them has
+// the counts of the buckets, in this order.
 var timeBounds = []time.Duration{
-	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
+	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second,
+	10 * time.Second,
 	30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
 }
 
@@ -24,8 +25,8 @@ const (
 	reasonsMost = 50   // and reasons
 	reasonMost  = 100  // characters of a reason
 
-	// Others is the cost centre of messages beyond a company's 200 largest ones of a count and day, and the reason of those
-	// beyond its 50 most frequent ones. A count has 10,000 messages at most.
+	// Others is the cost centre of messages beyond a company's 200 largest ones of a count and day, and the reason of
+	// those beyond its 50 most frequent ones. A count has 10,000 messages at most.
 	Others = "(others)"
 )
 
@@ -39,14 +40,17 @@ const tallyColumns = tallyKey + `, messages, segments, to_carrier, to_receipt`
 // messages. It returns tallyColumns and the greatest id.
 func rollup(from, times string) string {
 	return `SELECT company_id, day, carrier, sender, kind, channel,
-			CASE WHEN centre > ` + fmt.Sprint(namesMost) + ` AND cost_center <> '' THEN '` + Others + `' ELSE cost_center END AS cost_center, status,
+			CASE WHEN centre > ` + fmt.Sprint(namesMost) + ` AND cost_center <> '' THEN '` + Others +
+		`' ELSE cost_center END AS cost_center, status,
 			CASE WHEN cause > ` + fmt.Sprint(reasonsMost) + ` AND reason <> '' THEN '` + Others + `' ELSE reason END AS reason,
-			sum(n)::bigint AS messages, sum(segments)::bigint AS segments, ` + histogram("b1") + ` AS to_carrier, ` + histogram("b2") + ` AS to_receipt, max(last) AS last
+			sum(n)::bigint AS messages, sum(segments)::bigint AS segments, ` + histogram("b1") + ` AS to_carrier, ` +
+		histogram("b2") + ` AS to_receipt, max(last) AS last
 		FROM (
 			SELECT *, dense_rank() OVER (PARTITION BY company_id, day ORDER BY of_centre DESC, cost_center) AS centre,
 				dense_rank() OVER (PARTITION BY company_id, day ORDER BY of_reason DESC, reason) AS cause
 			FROM (
-				SELECT m.company_id, ` + burundiDay("m.created_at") + ` AS day, m.carrier COLLATE "C" AS carrier, m.sender COLLATE "C" AS sender,
+				SELECT m.company_id, ` + burundiDay("m.created_at") +
+		` AS day, m.carrier COLLATE "C" AS carrier, m.sender COLLATE "C" AS sender,
 					CASE WHEN m.test THEN 2 WHEN m.batch_id IS NULL THEN 0 ELSE 1 END::smallint AS kind, coalesce(m.channel, 0::smallint) AS channel,
 					coalesce(m.cost_center COLLATE "C", '') AS cost_center, CASE WHEN m.status = 0 AND t.may_have THEN 3::smallint ELSE m.status END AS status,
 					` + shortReason + ` AS reason,
@@ -54,18 +58,21 @@ func rollup(from, times string) string {
 					CASE WHEN coalesce(m.sent_at, m.failed_at) BETWEEN t.reported AND t.reported_last
 						THEN width_bucket(coalesce(m.sent_at, m.failed_at) - t.at, ` + sqlBounds + `) END AS b2,
 					count(*) AS n, sum(m.segments) AS segments, max(m.id) AS last,
-					sum(count(*)) OVER (PARTITION BY m.company_id, ` + burundiDay("m.created_at") + `, coalesce(m.cost_center COLLATE "C", '')) AS of_centre,
-					sum(count(*)) OVER (PARTITION BY m.company_id, ` + burundiDay("m.created_at") + `, ` + shortReason + `) AS of_reason
+					sum(count(*)) OVER (PARTITION BY m.company_id, ` + burundiDay("m.created_at") +
+		`, coalesce(m.cost_center COLLATE "C", '')) AS of_centre,
+					sum(count(*)) OVER (PARTITION BY m.company_id, ` + burundiDay("m.created_at") + `, ` + shortReason +
+		`) AS of_reason
 				FROM ` + from + ` LEFT JOIN ` + times + ` t ON t.message_id = m.id GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 			) g
 		) g GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`
 }
 
-// withTotals adds rows to the result of a rollup, a CTE: those of all companies together (company 0), without sender and
-// cost centre. Their number does not grow with that of companies. The gateway's own messages are left out.
+// withTotals adds rows to the result of a rollup, a CTE: those of all companies together (company 0), without sender
+// and cost centre. Their number does not grow with that of companies. The gateway's own messages are left out.
 func withTotals(cte string) string {
 	return `SELECT ` + tallyColumns + ` FROM ` + cte + ` WHERE company_id <> 0
-		UNION ALL SELECT 0, day, carrier, '', kind, channel, '', status, reason, sum(messages)::bigint, sum(segments)::bigint, ` + sumOf("to_carrier") + `, ` + sumOf("to_receipt") + `
+		UNION ALL SELECT 0, day, carrier, '', kind, channel, '', status, reason, sum(messages)::bigint, sum(segments)::bigint,
+		` + sumOf("to_carrier") + `, ` + sumOf("to_receipt") + `
 		FROM ` + cte + ` WHERE company_id <> 0 GROUP BY day, carrier, kind, channel, status, reason`
 }
 
@@ -107,7 +114,8 @@ func histogram(column string) string {
 
 // sumOf sums a column of histograms; NULL when all are.
 func sumOf(column string) string {
-	return `CASE WHEN count(` + column + `) > 0 THEN ` + eachBucket(func(bucket int) string { return fmt.Sprintf("sum(%s[%d])", column, bucket) }) + ` END`
+	return `CASE WHEN count(` + column + `) > 0 THEN ` +
+		eachBucket(func(bucket int) string { return fmt.Sprintf("sum(%s[%d])", column, bucket) }) + ` END`
 }
 
 // tallyAdd adds the rows of an INSERT INTO tallies AS t to those that are there.
@@ -116,8 +124,10 @@ var tallyAdd = ` ON CONFLICT (company_id, day, chunk, carrier, sender, kind, cha
 		to_carrier = ` + plus("to_carrier") + `, to_receipt = ` + plus("to_receipt")
 
 func plus(column string) string {
-	return `CASE WHEN t.` + column + ` IS NULL THEN excluded.` + column + ` WHEN excluded.` + column + ` IS NULL THEN t.` + column + ` ELSE ` +
-		eachBucket(func(bucket int) string { return fmt.Sprintf("t.%[1]s[%[2]d] + excluded.%[1]s[%[2]d]", column, bucket) }) + ` END`
+	return `CASE WHEN t.` + column + ` IS NULL THEN excluded.` + column + ` WHEN excluded.` + column + ` IS NULL THEN t.` +
+		column + ` ELSE ` +
+		eachBucket(func(bucket int) string { return fmt.Sprintf("t.%[1]s[%[2]d] + excluded.%[1]s[%[2]d]", column, bucket) }) +
+		` END`
 }
 
 // carriedKey are the columns that name a row of carried within its chunk, in the order of locking.
@@ -125,12 +135,14 @@ const carriedKey = `day, carrier, link, company_id, test`
 
 // carriedOf is an SQL query that counts the copies of messages whose id, in a column, meets a condition.
 func carriedOf(condition func(column string) string) string {
-	return carriedIn(receipts.Carried(condition(`s.message_id`)) + ` c JOIN messages m ON m.id = c.message_id AND ` + condition(`m.id`))
+	return carriedIn(receipts.Carried(condition(`s.message_id`)) + ` c JOIN messages m ON m.id = c.message_id AND ` +
+		condition(`m.id`))
 }
 
 // carriedIn is the same of copies c joined with their messages m.
 func carriedIn(from string) string {
-	return `SELECT ` + burundiDay("c.submitted_at") + ` AS day, c.carrier COLLATE "C" AS carrier, c.link COLLATE "C" AS link, m.company_id, m.test,
+	return `SELECT ` + burundiDay("c.submitted_at") +
+		` AS day, c.carrier COLLATE "C" AS carrier, c.link COLLATE "C" AS link, m.company_id, m.test,
 			count(*) FILTER (WHERE c.accepted) AS accepted, count(*) FILTER (WHERE NOT c.accepted) AS unanswered
 		FROM ` + from + ` GROUP BY 1, 2, 3, 4, 5`
 }

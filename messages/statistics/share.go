@@ -16,7 +16,8 @@ func Share(part, whole int64) int64 {
 	return min(max((part*2000+whole)/(2*whole), 1), 999)
 }
 
-// Shares returns all parts of a whole in thousandths, whose sum is 1000: those with the largest remainders are rounded up.
+// Shares returns all parts of a whole in thousandths, whose sum is 1000: those with the largest remainders are rounded
+// up.
 func Shares(parts ...int64) []int64 {
 	var whole, given int64
 	for _, part := range parts {

@@ -18,8 +18,10 @@ func TestShare(t *testing.T) {
 
 func TestShares(t *testing.T) {
 	for _, c := range []struct{ parts, want []int64 }{
-		{nil, []int64{}}, {[]int64{0, 0}, []int64{0, 0}}, {[]int64{5}, []int64{1000}}, {[]int64{1, 1, 1}, []int64{334, 333, 333}},
-		{[]int64{11, 3}, []int64{786, 214}}, {[]int64{2, 1, 4}, []int64{286, 143, 571}}, {[]int64{0, 1, 6}, []int64{0, 143, 857}},
+		{nil, []int64{}}, {[]int64{0, 0}, []int64{0, 0}}, {[]int64{5}, []int64{1000}},
+		{[]int64{1, 1, 1}, []int64{334, 333, 333}},
+		{[]int64{11, 3}, []int64{786, 214}}, {[]int64{2, 1, 4}, []int64{286, 143, 571}},
+		{[]int64{0, 1, 6}, []int64{0, 143, 857}},
 	} {
 		if got := Shares(c.parts...); !slices.Equal(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.parts, got, c.want)

@@ -1,5 +1,5 @@
-// Package statistics counts messages: in the background for reports, for carriers' invoices, and for the audit. It writes
-// only its counts.
+// Package statistics counts messages: in the background for reports, for carriers' invoices, and for the audit. It
+// writes only its counts.
 package statistics
 
 import (

@@ -56,25 +56,30 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 		WITH RECURSIVE sender AS (
 			(SELECT company_id FROM messages WHERE company_id > 0 ORDER BY company_id DESC, id DESC LIMIT 1)
 			UNION ALL
-			SELECT (SELECT m.company_id FROM messages m WHERE m.company_id < s.company_id AND m.company_id > 0 ORDER BY m.company_id DESC, m.id DESC LIMIT 1)
+			SELECT (SELECT m.company_id FROM messages m WHERE m.company_id < s.company_id AND m.company_id > 0
+				ORDER BY m.company_id DESC, m.id DESC LIMIT 1)
 			FROM sender s WHERE s.company_id IS NOT NULL
 		)
 		SELECT s.company_id, hour.messages FROM sender s
-		CROSS JOIN LATERAL (SELECT count(*) AS messages FROM (SELECT FROM messages m WHERE m.company_id = s.company_id AND m.id >= $1 LIMIT $3) m) hour
-		WHERE hour.messages >= $2 ORDER BY hour.messages DESC, s.company_id LIMIT $4`, first, max(least, 1), unusualCounted, unusualMost)
+		CROSS JOIN LATERAL (SELECT count(*) AS messages FROM (SELECT FROM messages m WHERE m.company_id = s.company_id
+		AND m.id >= $1 LIMIT $3) m) hour
+		WHERE hour.messages >= $2 ORDER BY hour.messages DESC, s.company_id LIMIT $4`, first, max(least, 1), unusualCounted,
+		unusualMost)
 	if err != nil {
 		return fail(err)
 	}
 	for _, u := range busy {
 		err := s.pool.QueryRow(ctx, `SELECT coalesce(max(messages), 0) FROM (
 				SELECT sum(messages)::bigint AS messages FROM tallies, (SELECT `+burundiNow+` AS today) now
-				WHERE company_id = $1 AND day < today AND day >= today - $2::int GROUP BY day) days`, int64(u.Company), unusualPast).Scan(&u.Busiest)
+				WHERE company_id = $1 AND day < today AND day >= today - $2::int GROUP BY day) days`, int64(u.Company),
+			unusualPast).Scan(&u.Busiest)
 		if err != nil {
 			return fail(err)
 		}
 		err = s.pool.QueryRow(ctx, `SELECT left(phone_number, $4), count(*)::float8 / sum(count(*)) OVER () FROM (
 				SELECT phone_number FROM messages m WHERE `+messages.OfCompany+messages.NewestFirst+` LIMIT $5
-			) latest GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1`, int64(u.Company), int64(math.MaxInt64), first, blockLength, unusualSample).Scan(&u.Block, &u.Share)
+			) latest GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1`, int64(u.Company), int64(math.MaxInt64), first, blockLength,
+			unusualSample).Scan(&u.Block, &u.Share)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) { // purged meanwhile
 			return fail(err)
 		}

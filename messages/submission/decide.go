@@ -60,9 +60,9 @@ type Step struct {
 //	a segment is unanswered, with fail                                     | fails
 //	every segment is accepted                                              | leaves
 //
-// A segment has no copy, is unanswered or accepted as StateOf says. That it was not answered fails no message once it is
-// accepted: its receipt came before. Where no attempt ends, again means that a late refusal has emptied a segment of a
-// message that had left the outbox.
+// A segment has no copy, is unanswered or accepted as StateOf says. That it was not answered fails no message once it
+// is accepted: its receipt came before. Where no attempt ends, again means that a late refusal has emptied a segment of
+// a message that had left the outbox.
 func Decide(k Known) Step {
 	fails := Step{Row: Fails, Elsewhere: true}
 	again := Step{Row: Again, Counts: len(k.Copies) > 0}

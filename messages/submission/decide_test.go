@@ -15,12 +15,15 @@ import (
 //	another carrier  R unanswered and reported delivered  Y reported delivered at another carrier, which had cut the
 //	message differently  Z so too, cut as here
 //
-// The others are the results of an attempt, of which the settlement has the last one: a accepted, u no answer, n refused
-// for now, p refused for good, r refused, a second carrier may be chosen, w not written; o: the segment is still open.
+// The others are the results of an attempt, of which the settlement has the last one: a accepted, u no answer, n
+// refused for now, p refused for good, r refused, a second carrier may be chosen, w not written; o: the segment is
+// still open.
 var (
-	recorded = map[rune]Copy{'A': {Answered: true}, 'U': {}, 'O': {Mark: Overruled}, 'P': {Answered: true, Mark: Passed}, 'X': {Other: true}, 'R': {Status: sms.Sent},
+	recorded = map[rune]Copy{'A': {Answered: true}, 'U': {}, 'O': {Mark: Overruled}, 'P': {Answered: true, Mark: Passed},
+		'X': {Other: true}, 'R': {Status: sms.Sent},
 		'Y': {Other: true, Total: -1, Status: sms.Sent}, 'Z': {Other: true, Status: sms.Sent}}
-	results = map[rune]Event{'a': Answered{}, 'u': NoAnswer{wait}, 'n': Rejected{Delay: retry}, 'p': Rejected{Permanent: true, Reason: "ESME_X"},
+	results = map[rune]Event{'a': Answered{}, 'u': NoAnswer{wait}, 'n': Rejected{Delay: retry},
+		'p': Rejected{Permanent: true, Reason: "ESME_X"},
 		'r': Rejected{Permanent: true, Unroutable: true, Reason: "ESME_Y"}, 'w': NotWritten{}}
 )
 
@@ -173,8 +176,10 @@ func TestStateOf(t *testing.T) {
 		state   State
 		mayHave bool
 	}{
-		"": {Waiting, false}, "A": {Accepted, true}, "U": {Unanswered, true}, "R": {Accepted, true}, "O": {Waiting, true}, "P": {Waiting, false},
-		"X": {Waiting, true}, "Y": {Waiting, true}, "Z": {Accepted, true}, "AU": {Accepted, true}, "UO": {Unanswered, true}, "PU": {Unanswered, true}, "PO": {Waiting, true}, "OA": {Accepted, true},
+		"": {Waiting, false}, "A": {Accepted, true}, "U": {Unanswered, true}, "R": {Accepted, true}, "O": {Waiting, true},
+		"P": {Waiting, false},
+		"X": {Waiting, true}, "Y": {Waiting, true}, "Z": {Accepted, true}, "AU": {Accepted, true}, "UO": {Unanswered, true},
+		"PU": {Unanswered, true}, "PO": {Waiting, true}, "OA": {Accepted, true},
 	} {
 		for _, order := range permutations(letters) {
 			k := known(Resend, []string{order}, "")

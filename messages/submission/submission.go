@@ -8,7 +8,8 @@
 //   - [MayGoElsewhere] decides whether a second carrier may be chosen.
 //
 // SMPP 3.4 cannot query whether a carrier has a segment whose submit_sm was never answered. In two states a carrier may
-// have it: InFlight and Unanswered. The second one is recorded as a [Copy]; the first becomes one when its process dies.
+// have it: InFlight and Unanswered. The second one is recorded as a [Copy]; the first becomes one when its process
+// dies.
 package submission
 
 import (

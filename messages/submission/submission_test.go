@@ -126,11 +126,12 @@ func TestMayGoElsewhere(t *testing.T) {
 		of   Failing
 		want bool
 	}{
-		"nothing recorded":           {Failing{Pending: true}, true},
-		"undelivered":                {Failing{Pending: true, Copies: []Copy{undelivered}}, true},
-		"final, or its time over":    {Failing{}, false},
-		"claimed":                    {Failing{Pending: true, Claimed: true}, false},
-		"sent again by an operator":  {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered, c.Status, c.Mark = false, sms.Pending, Overruled })}, false},
+		"nothing recorded":        {Failing{Pending: true}, true},
+		"undelivered":             {Failing{Pending: true, Copies: []Copy{undelivered}}, true},
+		"final, or its time over": {Failing{}, false},
+		"claimed":                 {Failing{Pending: true, Claimed: true}, false},
+		"sent again by an operator": {Failing{Pending: true,
+			Copies: with(func(c *Copy) { c.Answered, c.Status, c.Mark = false, sms.Pending, Overruled })}, false},
 		"its sender works not there": {Failing{Pending: true, Unregistered: true}, false},
 		"sent on before":             {Failing{Pending: true, Sent: true}, false},
 		"another copy unanswered":    {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered = false })}, false},
@@ -138,7 +139,8 @@ func TestMayGoElsewhere(t *testing.T) {
 		"another copy delivered":     {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Sent })}, false},
 		"another copy expired":       {Failing{Pending: true, Copies: with(func(c *Copy) { c.Receipt = "EXPIRED" })}, false},
 		"another copy late":          {Failing{Pending: true, Copies: with(func(c *Copy) { c.After++ })}, false},
-		"another carrier's, passed":  {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status, c.Mark = sms.Sent, Passed })}, true},
+		"another carrier's, passed": {Failing{Pending: true,
+			Copies: with(func(c *Copy) { c.Status, c.Mark = sms.Sent, Passed })}, true},
 	} {
 		if got := MayGoElsewhere(c.of, time.Minute); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -175,7 +177,8 @@ func TestVerdict(t *testing.T) {
 	copies := func(segment int, letters string) (all []Copy) {
 		for i, letter := range letters {
 			lower := []rune(strings.ToLower(string(letter)))[0]
-			one := Copy{Segment: segment, Answered: letter == lower, Status: status[lower], At: time.Unix(int64(10*segment+i), 0), Reason: string(letter)}
+			one := Copy{Segment: segment, Answered: letter == lower, Status: status[lower],
+				At: time.Unix(int64(10*segment+i), 0), Reason: string(letter)}
 			if letter == 'x' {
 				one.Mark = Passed
 			}

@@ -69,9 +69,9 @@ type Failing struct {
 	Unregistered bool // its sender does not work at the second carrier
 }
 
-// MayGoElsewhere reports whether a second carrier may be chosen for a message: once, while it is valid, if its sender works
-// there, and only if the first carrier neither has nor may have any of it: no attempt is under way, and the carrier answered each recorded copy
-// and reported it as UNDELIV within this time of its acceptance.
+// MayGoElsewhere reports whether a second carrier may be chosen for a message: once, while it is valid, if its sender
+// works there, and only if the first carrier neither has nor may have any of it: no attempt is under way, and the
+// carrier answered each recorded copy and reported it as UNDELIV within this time of its acceptance.
 func MayGoElsewhere(m Failing, within time.Duration) bool {
 	if !m.Pending || m.Claimed || m.Sent || m.Unregistered {
 		return false

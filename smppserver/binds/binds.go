@@ -1,8 +1,9 @@
-// Package binds has the binds of customers' programs in all processes, and what waits for them: receipts and messages from
-// handsets.
+// Package binds has the binds of customers' programs in all processes, and what waits for them: receipts and messages
+// from handsets.
 //
-// A receipt is stored in the transaction that makes its message final, and deleted when the customer has answered it. Any
-// process that serves a receiving bind of its key delivers it, the process of the bind that submitted the message first.
+// A receipt is stored in the transaction that makes its message final, and deleted when the customer has answered it.
+// Any process that serves a receiving bind of its key delivers it, the process of the bind that submitted the message
+// first.
 package binds
 
 import (
@@ -63,7 +64,8 @@ const live = `b.seen_at > now() - interval '10 seconds'`
 func (s *Store) Open(ctx context.Context, b Bind, most int) (id int64, err error) {
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		// One bind of a key at a time: counts and inserts of two processes do not overlap.
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, ($2::bigint % 2147483647)::int)`, lockBinds, b.Account); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, ($2::bigint % 2147483647)::int)`, lockBinds,
+			b.Account); err != nil {
 			return fmt.Errorf("locking the binds of key %d: %w", b.Account, err)
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM smpp_binds b WHERE b.account = $1 AND NOT `+live, b.Account); err != nil {
@@ -89,9 +91,10 @@ const lockBinds = 0x736d7070
 // Share is a process's part of a key's binds.
 type Share struct{ Own, All int }
 
-// Renew reports the binds of a process. It returns those that must end, because a person asked for it or because they are not
-// recorded any more, and for each key how many of its live binds the process has.
-func (s *Store) Renew(ctx context.Context, process string, all map[int64]Counts) (end []int64, shares map[int64]Share, err error) {
+// Renew reports the binds of a process. It returns those that must end, because a person asked for it or because they
+// are not recorded any more, and for each key how many of its live binds the process has.
+func (s *Store) Renew(ctx context.Context, process string, all map[int64]Counts) (end []int64, shares map[int64]Share,
+	err error) {
 	n := len(all)
 	ids, submitted := make([]int64, 0, n), make([]int64, 0, n)
 	refused, inFlight, unanswered := make([]map[string]int64, 0, n), make([]int32, 0, n), make([]int32, 0, n)
@@ -105,10 +108,14 @@ func (s *Store) Renew(ctx context.Context, process string, all map[int64]Counts)
 	kept := make(map[int64]bool, n)
 	var id, account int64
 	var unbind bool
-	if err := postgres.Each(ctx, s.pool, "renewing binds", []any{&id, &unbind}, func() error { kept[id] = !unbind; return nil }, `
-		UPDATE smpp_binds b SET seen_at = now(), submitted = u.submitted, refused = u.refused, in_flight = u.in_flight, unanswered = u.unanswered
-		FROM (SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::jsonb[], $5::int[], $6::int[]) u(id, submitted, refused, in_flight, unanswered) ORDER BY id) u
-		WHERE b.id = u.id AND b.process = $1 RETURNING b.id, b.unbind`, process, ids, submitted, refused, inFlight, unanswered); err != nil {
+	if err := postgres.Each(ctx, s.pool, "renewing binds", []any{&id, &unbind},
+		func() error { kept[id] = !unbind; return nil }, `
+		UPDATE smpp_binds b SET seen_at = now(), submitted = u.submitted, refused = u.refused, in_flight = u.in_flight,
+			unanswered = u.unanswered
+		FROM (SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::jsonb[], $5::int[], $6::int[]) u(id, submitted, refused,
+		in_flight, unanswered) ORDER BY id) u
+		WHERE b.id = u.id AND b.process = $1 RETURNING b.id, b.unbind`, process, ids, submitted, refused, inFlight,
+		unanswered); err != nil {
 		return nil, nil, err
 	}
 	for _, id := range ids {
@@ -118,7 +125,8 @@ func (s *Store) Renew(ctx context.Context, process string, all map[int64]Counts)
 	}
 	shares = map[int64]Share{}
 	var share Share
-	return end, shares, postgres.Each(ctx, s.pool, "counting binds", []any{&account, &share.Own, &share.All}, func() error { shares[account] = share; return nil }, `
+	return end, shares, postgres.Each(ctx, s.pool, "counting binds", []any{&account, &share.Own, &share.All},
+		func() error { shares[account] = share; return nil }, `
 		SELECT account, count(*) FILTER (WHERE process = $1), count(*) FROM smpp_binds b
 		WHERE account IN (SELECT account FROM smpp_binds WHERE process = $1) AND `+live+` GROUP BY account`, process)
 }
@@ -143,7 +151,8 @@ func (s *Store) All(ctx context.Context, after int64, limit int) ([]Bind, error)
 
 func (s *Store) list(ctx context.Context, condition string, keys []int64, after int64, limit int) ([]Bind, error) {
 	return postgres.All(ctx, s.pool, "listing binds", pgx.RowToStructByPos[Bind], `
-		SELECT id, account, process, peer, mode, bound_at, seen_at, submitted, refused, in_flight, unanswered FROM smpp_binds b
+		SELECT id, account, process, peer, mode, bound_at, seen_at, submitted, refused, in_flight, unanswered
+			FROM smpp_binds b
 		WHERE `+condition+` AND `+live+` ORDER BY id LIMIT $3`, keys, after, limit)
 }
 
@@ -151,15 +160,17 @@ func (s *Store) list(ctx context.Context, condition string, keys []int64, after 
 func (s *Store) Count(ctx context.Context, keys []int64) (map[int64]int64, error) {
 	counts := map[int64]int64{}
 	var of, n int64
-	return counts, postgres.Each(ctx, s.pool, "counting binds", []any{&of, &n}, func() error { counts[of] = n; return nil },
+	return counts, postgres.Each(ctx, s.pool, "counting binds", []any{&of, &n},
+		func() error { counts[of] = n; return nil },
 		`SELECT account, count(*) FROM smpp_binds b WHERE account = ANY($1) AND `+live+` GROUP BY account`, keys)
 }
 
-// Unbind asks the processes to end a bind of a key, or with bind 0 all its binds, and returns how many. They do within 200 ms
-// while PostgreSQL answers.
+// Unbind asks the processes to end a bind of a key, or with bind 0 all its binds, and returns how many. They do within
+// 200 ms while PostgreSQL answers.
 func Unbind(ctx context.Context, tx pgx.Tx, account, bind int64) (int64, error) {
 	tag, err := tx.Exec(ctx, `UPDATE smpp_binds SET unbind = true FROM (SELECT id FROM smpp_binds b
-		WHERE account = $1 AND ($2 = 0 OR id = $2) AND `+live+` ORDER BY id FOR NO KEY UPDATE) found WHERE smpp_binds.id = found.id`, account, bind)
+		WHERE account = $1 AND ($2 = 0 OR id = $2) AND `+live+
+		` ORDER BY id FOR NO KEY UPDATE) found WHERE smpp_binds.id = found.id`, account, bind)
 	if err != nil {
 		return 0, fmt.Errorf("ending binds of key %d: %w", account, err)
 	}

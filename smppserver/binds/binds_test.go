@@ -45,7 +45,8 @@ func (w *town) exec(statement string, args ...any) {
 
 func (w *town) open(account int64, process, mode string) int64 {
 	w.Helper()
-	id, err := w.Open(context.Background(), binds.Bind{Account: account, Process: process, Peer: "192.0.2.1:4000", Mode: mode}, 4)
+	id, err := w.Open(context.Background(), binds.Bind{Account: account, Process: process, Peer: "192.0.2.1:4000",
+		Mode: mode}, 4)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -57,7 +58,9 @@ func (w *town) receipt(account, bind int64) {
 	w.Helper()
 	sent := true
 	if err := pgx.BeginFunc(context.Background(), w.pool, func(tx pgx.Tx) error {
-		return binds.Add(context.Background(), tx, []binds.Delivery{{Account: account, Bind: bind, Number: "+25779000001", Address: "ACME", Sent: &sent, SubmittedAt: time.Now(), At: time.Now()}})
+		return binds.Add(context.Background(), tx, []binds.Delivery{
+			{Account: account, Bind: bind, Number: "+25779000001", Address: "ACME", Sent: &sent, SubmittedAt: time.Now(),
+				At: time.Now()}})
 	}); err != nil {
 		w.Fatal(err)
 	}
@@ -82,15 +85,16 @@ func (w *town) want(what string, got []int64, want int) {
 	}
 }
 
-// TestOpen: of many binds at once, from two processes, a key gets as many as it may have. A bind that its process does not
-// renew makes room.
+// TestOpen: of many binds at once, from two processes, a key gets as many as it may have. A bind that its process does
+// not renew makes room.
 func TestOpen(t *testing.T) {
 	w := newTown(t)
 	var opened, refused atomic.Int32
 	var all sync.WaitGroup
 	for i := range 12 {
 		all.Go(func() {
-			switch _, err := w.Open(context.Background(), binds.Bind{Account: 1, Process: fmt.Sprint("p", i%2), Peer: "x", Mode: binds.Transceiver}, 4); {
+			switch _, err := w.Open(context.Background(), binds.Bind{Account: 1, Process: fmt.Sprint("p", i%2), Peer: "x",
+				Mode: binds.Transceiver}, 4); {
 			case err == nil:
 				opened.Add(1)
 			case errors.Is(err, binds.ErrTooMany):
@@ -105,7 +109,8 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%d opened, %d refused", opened.Load(), refused.Load())
 	}
 	w.open(2, "p0", binds.Receiver) // another key has its own
-	w.exec(`UPDATE smpp_binds SET seen_at = now() - interval '11 seconds' WHERE id = (SELECT min(id) FROM smpp_binds WHERE account = 1)`)
+	w.exec(`UPDATE smpp_binds SET seen_at = now() - interval '11 seconds' WHERE id = (SELECT min(id) FROM smpp_binds
+		WHERE account = 1)`)
 	w.open(1, "p1", binds.Transceiver)
 }
 
@@ -145,11 +150,12 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestTake: a receipt goes to the process of the bind that submitted its message, if that one receives; else to any process
-// with a bind of the key, and again after that process has died.
+// TestTake: a receipt goes to the process of the bind that submitted its message, if that one receives; else to any
+// process with a bind of the key, and again after that process has died.
 func TestTake(t *testing.T) {
 	w := newTown(t)
-	here, there, transmitter := w.open(1, "p0", binds.Transceiver), w.open(1, "p1", binds.Transceiver), w.open(1, "p1", binds.Transmitter)
+	here, there, transmitter := w.open(1, "p0", binds.Transceiver), w.open(1, "p1", binds.Transceiver),
+		w.open(1, "p1", binds.Transmitter)
 	w.receipt(1, here)
 	w.receipt(1, there)
 	w.receipt(1, transmitter)
@@ -163,7 +169,8 @@ func TestTake(t *testing.T) {
 	w.want("taken", w.take("p1", map[int64]int{1: 10}), 1)
 	w.exec(`UPDATE smpp_binds SET seen_at = now() - interval '11 seconds' WHERE process = 'p1'`)
 	w.want("of the dead process", w.take("p0", map[int64]int{1: 10}, got...), 1)
-	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Done: true}, {ID: got[1]}, {ID: got[2], Again: time.Hour, Tried: true}}); err != nil {
+	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Done: true}, {ID: got[1]},
+		{ID: got[2], Again: time.Hour, Tried: true}}); err != nil {
 		t.Fatal(err)
 	}
 	w.want("given back", w.take("p1", map[int64]int{1: 10}), 1)
@@ -181,11 +188,13 @@ func TestSettleLate(t *testing.T) {
 	w.receipt(1, 0)
 	w.receipt(1, 0)
 	got := w.take("p0", map[int64]int{1: 10})
-	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Again: time.Hour, Tried: true}, {ID: got[1]}}); err != nil {
+	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Again: time.Hour, Tried: true},
+		{ID: got[1]}}); err != nil {
 		t.Fatal(err)
 	}
 	w.want("given back", w.take("p1", map[int64]int{1: 10}), 1)
-	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Done: true}, {ID: got[1], Done: true}}); err != nil {
+	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Done: true},
+		{ID: got[1], Done: true}}); err != nil {
 		t.Fatal(err)
 	}
 	waiting, err := w.WaitingFor(t.Context(), []int64{1})
@@ -194,14 +203,16 @@ func TestSettleLate(t *testing.T) {
 	}
 }
 
-// TestTakeFromFullBind: a bind that leaves a whole window unanswered does not keep its receipts from the key's other binds.
+// TestTakeFromFullBind: a bind that leaves a whole window unanswered does not keep its receipts from the key's other
+// binds.
 func TestTakeFromFullBind(t *testing.T) {
 	w := newTown(t)
 	w.open(1, "p0", binds.Transceiver)
 	frozen := w.open(1, "p1", binds.Transceiver)
 	w.receipt(1, frozen)
 	w.want("with room", w.take("p0", map[int64]int{1: 10}), 0)
-	if _, _, err := w.Renew(t.Context(), "p1", map[int64]binds.Counts{frozen: {Unanswered: smpp.DefaultDeliverWindow}}); err != nil {
+	if _, _, err := w.Renew(t.Context(), "p1", map[int64]binds.Counts{
+		frozen: {Unanswered: smpp.DefaultDeliverWindow}}); err != nil {
 		t.Fatal(err)
 	}
 	w.want("without room", w.take("p0", map[int64]int{1: 10}), 1)
@@ -210,9 +221,11 @@ func TestTakeFromFullBind(t *testing.T) {
 // TestDropAtOnce: what another process is dropping is not dropped twice: as many stay as may wait.
 func TestDropAtOnce(t *testing.T) {
 	w := newTown(t)
-	w.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) SELECT 1, '+25779000001', 'ACME', now(), 'x' FROM generate_series(1, 30)`)
+	w.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) SELECT 1, '+25779000001', 'ACME', now(),
+		'x' FROM generate_series(1, 30)`)
 	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `DELETE FROM smpp_deliveries WHERE id IN (SELECT id FROM smpp_deliveries ORDER BY due_at, id LIMIT 4)`)
+		_, err := tx.Exec(t.Context(), `DELETE FROM smpp_deliveries WHERE id IN (SELECT id FROM smpp_deliveries
+			ORDER BY due_at, id LIMIT 4)`)
 		if err != nil {
 			return err
 		}

@@ -40,12 +40,14 @@ func TestEveryAnswerHasARow(t *testing.T) {
 			}
 		}
 	}
-	for _, found := range regexp.MustCompile(`Reason: "(\w+)"`).FindAllStringSubmatch(read(t, "../../intake/refusal.go"), -1) {
+	for _, found := range regexp.MustCompile(`Reason: "(\w+)"`).FindAllStringSubmatch(read(t, "../../intake/refusal.go"),
+		-1) {
 		if _, mapped := statuses.Of(found[1]); mapped == elsewhere[found[1]] {
 			t.Errorf("a submit_sm that is refused with %s: mapped %v", found[1], mapped)
 		}
 	}
-	if status, known := statuses.Of("insufficient_credits"); status != 0x40B || !known || !names[smpp.StatusThrottled.String()] {
+	if status, known := statuses.Of("insufficient_credits"); status != 0x40B || !known ||
+		!names[smpp.StatusThrottled.String()] {
 		t.Errorf("no credits: %v", status)
 	}
 }
@@ -54,8 +56,9 @@ func TestEveryAnswerHasARow(t *testing.T) {
 var overlong = map[string]bool{"StatusInvServiceType": true, "StatusInvSystemID": true, "StatusInvSysType": true}
 
 // elsewhere are reasons of other requests than submit_sm.
-var elsewhere = map[string]bool{"no_test_number": true, "other_test_number": true, "test_quota": true, "quiet_hours": true,
-	"empty": true, "missing_variables": true}
+var elsewhere = map[string]bool{"no_test_number": true, "other_test_number": true, "test_quota": true,
+	"quiet_hours": true,
+	"empty":       true, "missing_variables": true}
 
 func read(t *testing.T, path string) string {
 	t.Helper()

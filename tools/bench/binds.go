@@ -21,7 +21,8 @@ const (
 
 // key makes a key of kind SMPP for the company.
 func (w *world) key(ctx context.Context) (systemID, password string, err error) {
-	out, err := rig.Intumwa{Binary: w.binary, Config: w.config}.Run(ctx, "", "admin", "smpp", "create", "--company", "1", "--name", "bench",
+	out, err := rig.Intumwa{Binary: w.binary, Config: w.config}.Run(ctx, "", "admin", "smpp", "create", "--company", "1",
+		"--name", "bench",
 		"--networks", "127.0.0.0/8", "--window", fmt.Sprint(windowOfLoad), "--tps", "10000", "--json")
 	if err != nil {
 		return "", "", err
@@ -54,7 +55,8 @@ func (w *world) submits(n int) work {
 		defer cancel()
 		binds := make([]*smpp.Bind, bindsOfLoad)
 		for i := range binds {
-			binds[i], err = smpp.New(smpp.Options{Carrier: "gateway", Name: "bench", Window: windowOfLoad, Version: smpp.Version34,
+			binds[i], err = smpp.New(smpp.Options{Carrier: "gateway", Name: "bench", Window: windowOfLoad,
+				Version: smpp.Version34,
 				Account: smpp.Account{Addresses: []string{w.binds}, SystemID: systemID, Password: password},
 				Deliver: func(d *smpp.Delivery) {
 					d.Respond(smpp.StatusOK)
@@ -78,7 +80,8 @@ func (w *world) submits(n int) work {
 			senders.Go(func() {
 				for i := at; i < n && errs[at] == nil; i += len(binds) {
 					number := string(appendNumber(nil, here, first+i)[1:])
-					s := smpp.Submit{Source: "BENCH", SourceTON: 5, Dest: number, DestTON: 1, DestNPI: 1, RegisteredDelivery: 1, Priority: 1,
+					s := smpp.Submit{Source: "BENCH", SourceTON: 5, Dest: number, DestTON: 1, DestNPI: 1, RegisteredDelivery: 1,
+						Priority:     1,
 						ShortMessage: fmt.Appendf(nil, "Amahoro! Ubutumwa numero %d", first+i)}
 					answered.Add(1)
 					errs[at] = b.Submit(ctx, &s, func(r smpp.Result) {

@@ -41,7 +41,8 @@ func playFleet(ctx context.Context, b *bench, s scenario) error {
 // inFleet measures n single sends in a fleet and proves the ledger.
 func (b *bench) inFleet(ctx context.Context, s scenario, f fleet, n int) error {
 	return b.inWorld(ctx, setup{endpoint: true, fleet: &f}, func(w *world) error {
-		if err := b.load(ctx, w, s.name+" "+f.String(), "single sends, 64 connections, a webhook each", n, w.spread(n)); err != nil {
+		if err := b.load(ctx, w, s.name+" "+f.String(), "single sends, 64 connections, a webhook each", n,
+			w.spread(n)); err != nil {
 			return err
 		}
 		if err := w.audited(ctx); err != nil {
@@ -121,7 +122,8 @@ func (w *world) launchFleet() error {
 			config := filepath.Join(w.dir, name+".yaml")
 			err := w.configureAt(config, listen, m.ops)
 			if err == nil {
-				m.program, err = rig.Start(filepath.Join(w.dir, name+".log"), w.binary, "serve", "--config", config, "--roles", of.role)
+				m.program, err = rig.Start(filepath.Join(w.dir, name+".log"), w.binary, "serve", "--config", config, "--roles",
+					of.role)
 			}
 			if err != nil {
 				return err

@@ -39,7 +39,8 @@ func TestFleet(t *testing.T) {
 			t.Errorf("%s is %v: nothing was counted", name, m.value(name))
 		}
 	}
-	for _, name := range []string{roleOf("dispatcher"), roleOf("webhooks"), idlest("api", 2), idlest("dispatcher", 2)} { // possibly less than a tick
+	for _, name := range []string{roleOf("dispatcher"), roleOf("webhooks"), idlest("api", 2), idlest("dispatcher", 2)} {
+		// possibly less than a tick
 		if !slices.ContainsFunc(m.figures, func(f single) bool { return f.name == cpuOf(name) }) {
 			t.Errorf("the CPU of the %s was not measured", name)
 		}

@@ -44,8 +44,9 @@ func serveFloor(ctx context.Context, addresses []string) error {
 	f := &floor{hook: addresses[3], accept: make(chan floorMessage, 1<<16), deliver: make(chan int64, 1<<16),
 		of: map[string]int64{}, early: map[string]bool{}}
 	var err error
-	if f.bind, err = smpp.New(smpp.Options{Carrier: "bench", Name: "floor", Account: smpp.Account{Addresses: addresses[2:3], SystemID: "bench", Password: "bench"},
-		Window: 100, Deliver: f.receipt}); err != nil {
+	if f.bind, err = smpp.New(smpp.Options{Carrier: "bench", Name: "floor",
+		Account: smpp.Account{Addresses: addresses[2:3], SystemID: "bench", Password: "bench"},
+		Window:  100, Deliver: f.receipt}); err != nil {
 		return err
 	}
 	go func() { _ = f.bind.Run(ctx) }()
@@ -95,8 +96,10 @@ func (f *floor) send(rw http.ResponseWriter, request *http.Request) {
 // submit sends accepted messages within the window.
 func (f *floor) submit(ctx context.Context) {
 	for m := range f.accept {
-		if err := f.bind.Submit(ctx, &smpp.Submit{Source: "BENCH", SourceTON: 5, Dest: strings.TrimPrefix(m.Number, "+"), DestTON: 1, DestNPI: 1,
-			RegisteredDelivery: 1, ShortMessage: []byte(m.Text)}, func(r smpp.Result) { f.response(m.id, r.MessageID) }); err != nil {
+		if err := f.bind.Submit(ctx, &smpp.Submit{Source: "BENCH", SourceTON: 5, Dest: strings.TrimPrefix(m.Number, "+"),
+			DestTON: 1, DestNPI: 1,
+			RegisteredDelivery: 1, ShortMessage: []byte(m.Text)},
+			func(r smpp.Result) { f.response(m.id, r.MessageID) }); err != nil {
 			return // bench notices the missing message
 		}
 	}
@@ -140,7 +143,9 @@ func (f *floor) call() {
 			}
 		}
 		at := time.Now().UTC().Format(time.RFC3339)
-		c.body = fmt.Appendf(c.body[:0], `{"event":"sms.sent","timestamp":%q,"data":{"message_id":%d,"status":"sms.sent","sent_at":%q}}`, at, id, at)
+		c.body = fmt.Appendf(
+			c.body[:0], `{"event":"sms.sent","timestamp":%q,"data":{"message_id":%d,"status":"sms.sent","sent_at":%q}}`, at, id,
+			at)
 		if err := c.send("/", ""); err != nil {
 			return
 		}
@@ -154,7 +159,8 @@ func playFloor(ctx context.Context, b *bench, _ scenario) error {
 		name string
 		n    int
 		load func(w *world, n int) work
-	}{{"singles", singleSends, (*world).singles}, {"bulk", bulkSends, (*world).bulk}, {"steady", steadyRate * steadyFor, paced(steadyRate)}} {
+	}{{"singles", singleSends, (*world).singles}, {"bulk", bulkSends, (*world).bulk},
+		{"steady", steadyRate * steadyFor, paced(steadyRate)}} {
 		for _, name := range []string{floorOf(l.name), l.name} {
 			if err := b.inWorld(ctx, setup{endpoint: true, floor: name != l.name}, func(w *world) error {
 				return b.load(ctx, w, name, "a webhook each, window 100", l.n, l.load(w, l.n))

@@ -80,7 +80,8 @@ func (w *world) bulkRequest(prefix string, first int) func(c *client, i int) err
 }
 
 // drive makes n requests over conns connections and waits until their messages are final.
-func (w *world) drive(ctx context.Context, conns, n, messages int, request func(c *client, i int) error) (measurement, error) {
+func (w *world) drive(ctx context.Context, conns, n, messages int, request func(c *client, i int) error) (
+	measurement, error) {
 	var m measurement
 	final, err := w.expect(messages)
 	if err != nil {

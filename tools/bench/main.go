@@ -39,7 +39,8 @@ func main() {
 	flag.StringVar(&o.scenarios, "scenarios", "", "which, with commas; all: every one; none given: those marked * below")
 	flag.IntVar(&o.runs, "runs", 3, "runs of each measurement; the median counts")
 	flag.StringVar(&o.out, "o", "", "write the report as JSON to this file")
-	flag.StringVar(&o.profiles, "profiles", "", "keep a CPU profile of the gateway for each load in this folder, of a run that does not count")
+	flag.StringVar(&o.profiles, "profiles", "", "keep a CPU profile of the gateway for each load in this folder, of a "+
+		"run that does not count")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with data and logs")
 	flag.DurationVar(&o.limit, "limit", 2*time.Hour, "give up after so long")
 	floor := flag.Bool("floor", false, "be the server of the scenario floor, at the addresses given")

@@ -26,7 +26,8 @@ var (
 			return "", err
 		}
 		file = filepath.Join(builtIn, "intumwa")
-		if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", builtIn, "../../cmd/intumwa", "../../cmd/intumwa-dev").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", builtIn, "../../cmd/intumwa",
+			"../../cmd/intumwa-dev").CombinedOutput(); err != nil {
 			return "", fmt.Errorf("building the gateway: %w\n%s", err, out)
 		}
 		return file, nil

@@ -86,8 +86,10 @@ func (r *result) add(m measurement) {
 }
 
 func newReport(ctx context.Context, o options, s *servers) *report {
-	r := &report{At: time.Now().UTC().Format(time.RFC3339), CPUs: runtime.NumCPU(), Go: runtime.Version(), PostgreSQL: s.version, Runs: o.runs}
-	if out, err := exec.CommandContext(ctx, o.binary, "version").Output(); err == nil { //nolint:gosec // the program to measure
+	r := &report{At: time.Now().UTC().Format(time.RFC3339), CPUs: runtime.NumCPU(), Go: runtime.Version(),
+		PostgreSQL: s.version, Runs: o.runs}
+	if out, err := exec.CommandContext(ctx, o.binary,
+		"version").Output(); err == nil { //nolint:gosec // the program to measure
 		r.Commit = strings.TrimSpace(string(out))
 	}
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -97,7 +99,8 @@ func newReport(ctx context.Context, o options, s *servers) *report {
 }
 
 func (r *report) head() string {
-	return fmt.Sprintf("%s on %d CPUs for everything (load %s), %s, PostgreSQL %s with fsync, Redis with its log; median of %d runs (lowest – highest)\n",
+	return fmt.Sprintf("%s on %d CPUs for everything (load %s), %s, PostgreSQL %s with fsync, Redis with its log; median "+
+		"of %d runs (lowest – highest)\n",
 		r.Commit, r.CPUs, r.Load, r.Go, r.PostgreSQL, r.Runs)
 }
 
@@ -230,7 +233,8 @@ func readReports(files []string) (all report, err error) {
 // compare prints for each figure the ratio of new to old. ~ marks runs that overlap: the
 // difference may be chance.
 func compare(to io.Writer, old, now report) error {
-	fmt.Fprintf(to, "old: %s, %s, load %s\nnew: %s, %s, load %s\n", old.Commit, old.At, old.Load, now.Commit, now.At, now.Load)
+	fmt.Fprintf(to, "old: %s, %s, load %s\nnew: %s, %s, load %s\n", old.Commit, old.At, old.Load, now.Commit, now.At,
+		now.Load)
 	common := 0
 	for _, after := range now.Results {
 		at := slices.IndexFunc(old.Results, func(r result) bool { return r.Name == after.Name })
@@ -252,7 +256,8 @@ func compare(to io.Writer, old, now report) error {
 			if f.Low <= before.High && before.Low <= f.High {
 				chance = "~"
 			}
-			fmt.Fprintf(to, "  %-38s %10s %10s %8s %1s %s\n", f.Name, number(before.Median), number(f.Median), ratio, chance, f.Unit)
+			fmt.Fprintf(to, "  %-38s %10s %10s %8s %1s %s\n", f.Name, number(before.Median), number(f.Median), ratio, chance,
+				f.Unit)
 		}
 	}
 	if common == 0 {

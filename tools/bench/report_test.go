@@ -28,8 +28,10 @@ func TestAComparison(t *testing.T) {
 		old, now []float64
 		wants    []string // fields of the figure's line
 	}{
-		{"half of it, whichever run is taken", []float64{6, 6.5, 5.5}, []float64{3, 3.1, 2.9}, []string{"commits", "6.00", "3.00", "0.50", "/message"}},
-		{"it may be chance", []float64{6, 6.5, 5.5}, []float64{5.4, 5.8, 5.3}, []string{"commits", "6.00", "5.40", "0.90", "~", "/message"}},
+		{"half of it, whichever run is taken", []float64{6, 6.5, 5.5}, []float64{3, 3.1, 2.9},
+			[]string{"commits", "6.00", "3.00", "0.50", "/message"}},
+		{"it may be chance", []float64{6, 6.5, 5.5}, []float64{5.4, 5.8, 5.3},
+			[]string{"commits", "6.00", "5.40", "0.90", "~", "/message"}},
 		{"there was nothing", []float64{0}, []float64{2}, []string{"commits", "0", "2.00", "–", "/message"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -44,7 +46,8 @@ func TestAComparison(t *testing.T) {
 		})
 	}
 	var pairs strings.Builder
-	if err := compareFiles(&pairs, []string{ran(t, "singles", 6), ran(t, "singles", 8), ran(t, "singles", 3), ran(t, "singles", 4)}); err != nil ||
+	if err := compareFiles(&pairs, []string{ran(t, "singles", 6), ran(t, "singles", 8), ran(t, "singles", 3),
+		ran(t, "singles", 4)}); err != nil ||
 		!strings.Contains(strings.Join(strings.Fields(pairs.String()), " "), "commits 7.00 3.50 0.50 /message") {
 		t.Errorf("two pairs: %v\n%s", err, pairs.String())
 	}

@@ -114,7 +114,8 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 		return measurement{}, err
 	}
 	if w.statements {
-		if _, err := w.admin.Exec(ctx, "SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = $1", w.name); err != nil {
+		if _, err := w.admin.Exec(ctx, "SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = $1",
+			w.name); err != nil {
 			return measurement{}, fmt.Errorf("forgetting earlier statements: %w", err)
 		}
 	}
@@ -206,8 +207,10 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 		m.add("statements", "/message", calls)
 		m.add("pages that they looked at", "/message", pages)
 	}
-	m.add("Redis commands", "/message", float64(after.redis["total_commands_processed"]-before.redis["total_commands_processed"])*each)
-	m.add("round trips to Redis", "/message", float64(after.redis["total_reads_processed"]-before.redis["total_reads_processed"])*each)
+	m.add("Redis commands", "/message", float64(
+		after.redis["total_commands_processed"]-before.redis["total_commands_processed"])*each)
+	m.add("round trips to Redis", "/message", float64(
+		after.redis["total_reads_processed"]-before.redis["total_reads_processed"])*each)
 	return m, nil
 }
 
@@ -314,7 +317,8 @@ func (s *servers) readWAL(ctx context.Context, from, to string) ([]walKind, erro
 	if _, err := s.admin.Exec(ctx, "SELECT pg_logical_emit_message(true, 'bench', '')"); err != nil {
 		return nil, fmt.Errorf("having the log written: %w", err)
 	}
-	out, err := exec.CommandContext(ctx, s.waldump, "--stats=record", "-p", s.wal, "-s", from, "-e", to).Output() //nolint:gosec // PostgreSQL's own
+	out, err := exec.CommandContext(ctx, s.waldump, "--stats=record", "-p", s.wal, "-s", from, "-e",
+		to).Output() //nolint:gosec // PostgreSQL's own
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {

@@ -24,16 +24,24 @@ const (
 )
 
 var scenarios = []scenario{
-	{"shape", "what a message costs that comes alone, and one of a bulk of 500, free of noise: a test keeps watch over it", true, playShape},
-	{"singles", "single sends, 64 connections, window 100, a webhook each", true, plain(setup{endpoint: true}, singleSends, (*world).singles)},
-	{"smpp", "submit_sm by a customer's program over 4 binds, window 100 each, a receipt each", false, plain(setup{program: true}, singleSends, (*world).submits)},
-	{"bulk", "bulk of 500, 4 connections, window 100, a webhook each", true, plain(setup{endpoint: true}, bulkSends, (*world).bulk)},
-	{"receipt", "bulk of 500 to the receipt, 4 connections, window 1000, no endpoint", true, plain(setup{window: 1000}, 2*bulkSends, (*world).bulk)},
-	{"steady", "200 single sends a second, each at its time", true, plain(setup{endpoint: true}, steadyRate*steadyFor, paced(steadyRate))},
-	{"floor", "singles, bulk and steady by a server with no store, and by the gateway as multiples of it", false, playFloor},
+	{"shape", "what a message costs that comes alone, and one of a bulk of 500, free of noise: a test keeps watch over it",
+		true, playShape},
+	{"singles", "single sends, 64 connections, window 100, a webhook each", true,
+		plain(setup{endpoint: true}, singleSends, (*world).singles)},
+	{"smpp", "submit_sm by a customer's program over 4 binds, window 100 each, a receipt each", false,
+		plain(setup{program: true}, singleSends, (*world).submits)},
+	{"bulk", "bulk of 500, 4 connections, window 100, a webhook each", true,
+		plain(setup{endpoint: true}, bulkSends, (*world).bulk)},
+	{"receipt", "bulk of 500 to the receipt, 4 connections, window 1000, no endpoint", true,
+		plain(setup{window: 1000}, 2*bulkSends, (*world).bulk)},
+	{"steady", "200 single sends a second, each at its time", true,
+		plain(setup{endpoint: true}, steadyRate*steadyFor, paced(steadyRate))},
+	{"floor", "singles, bulk and steady by a server with no store, and by the gateway as multiples of it", false,
+		playFloor},
 	{"kill", "kill -9 during a bulk at a carrier that accepts 2,000 a second, restart at once", true, playKill},
 	{"down", "100 a second while up to a million messages wait for a carrier that is down", false, playDown},
-	{"fleet", "single sends through one, two and three api processes, and through two dispatchers with two carriers", false, playFleet},
+	{"fleet", "single sends through one, two and three api processes, and through two dispatchers with two carriers",
+		false, playFleet},
 }
 
 func choose(names string) ([]scenario, error) {

@@ -48,7 +48,8 @@ func startServers(ctx context.Context, dir string, keep bool) (*servers, error) 
 			verb, last = "stop", func(string) error { return nil }
 		}
 		guarded()
-		if out, err := exec.Command(serversScript, verb, home).CombinedOutput(); err != nil { //nolint:gosec,noctx // our own folder; it must end
+		if out, err := exec.Command(serversScript, verb,
+			home).CombinedOutput(); err != nil { //nolint:gosec,noctx // our own folder; it must end
 			return fmt.Errorf("ending the servers: %w\n%s", err, out)
 		}
 		return last(dir)
@@ -61,7 +62,8 @@ func startServers(ctx context.Context, dir string, keep bool) (*servers, error) 
 		return nil, errors.Join(err, end())
 	}
 	var fsync, commit string
-	err = s.admin.QueryRow(ctx, "SELECT current_setting('fsync'), current_setting('synchronous_commit')").Scan(&fsync, &commit)
+	err = s.admin.QueryRow(ctx, "SELECT current_setting('fsync'), current_setting('synchronous_commit')").Scan(
+		&fsync, &commit)
 	if err == nil && (fsync != "on" || commit != "on") {
 		err = fmt.Errorf("PostgreSQL has fsync %s and synchronous_commit %s: that measures nothing", fsync, commit)
 	}
@@ -95,7 +97,8 @@ func startAt(ctx context.Context, home string) (*servers, error) {
 // counting restarts the servers with pg_stat_statements, if PostgreSQL has it.
 func (s *servers) counting(ctx context.Context, home string) (*servers, error) {
 	var available bool
-	err := s.admin.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')").Scan(&available)
+	err := s.admin.QueryRow(
+		ctx, "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')").Scan(&available)
 	if err != nil || !available {
 		return s, err
 	}
@@ -104,7 +107,8 @@ func (s *servers) counting(ctx context.Context, home string) (*servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out, err := exec.CommandContext(ctx, serversScript, "stop", home).CombinedOutput(); err != nil { //nolint:gosec // our own folder
+	if out, err := exec.CommandContext(ctx, serversScript, "stop",
+		home).CombinedOutput(); err != nil { //nolint:gosec // our own folder
 		return nil, fmt.Errorf("starting the servers again: %w\n%s", err, out)
 	}
 	if s, err = startAt(ctx, home); err != nil {
@@ -142,7 +146,8 @@ func openServers(ctx context.Context, database, cache string) (_ *servers, err e
 
 	var data string
 	if err := s.admin.QueryRow(ctx, `SELECT current_setting('data_directory'), current_setting('server_version'),
-			CASE WHEN to_regclass('pg_stat_wal') IS NULL THEN 'NULL' ELSE '(SELECT to_jsonb(w)->>''wal_sync'' FROM pg_stat_wal w)' END`).
+			CASE WHEN to_regclass('pg_stat_wal') IS NULL THEN 'NULL'
+			ELSE '(SELECT to_jsonb(w)->>''wal_sync'' FROM pg_stat_wal w)' END`).
 		Scan(&data, &s.version, &s.syncs); err != nil {
 		return nil, fmt.Errorf("asking PostgreSQL how it is set up: %w", err)
 	}

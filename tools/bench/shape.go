@@ -22,10 +22,12 @@ func playShape(ctx context.Context, b *bench, _ scenario) error {
 		return err
 	}
 	defer w.close()
-	if err := b.record("shape single", "one message at a time, with a webhook; background work taken off", shapeMessages, b.runs, func() (measurement, error) { return w.alone(ctx) }); err != nil {
+	if err := b.record("shape single", "one message at a time, with a webhook; background work taken off", shapeMessages,
+		b.runs, func() (measurement, error) { return w.alone(ctx) }); err != nil {
 		return err
 	}
-	return b.record("shape bulk", "one bulk of 500, with a webhook each", bulkSize, b.runs, func() (measurement, error) { return w.together(ctx) })
+	return b.record("shape bulk", "one bulk of 500, with a webhook each", bulkSize, b.runs,
+		func() (measurement, error) { return w.together(ctx) })
 }
 
 // shapeWorld is a warm world without other writes, in which a receipt comes well after
@@ -70,6 +72,9 @@ func (w *world) together(ctx context.Context) (measurement, error) {
 
 // counts drops machine-dependent figures.
 func (m measurement) counts() measurement {
-	m.figures = slices.DeleteFunc(m.figures, func(f single) bool { return f.unit != "/message" && f.unit != "bytes/message" })
+	m.figures = slices.DeleteFunc(m.figures, func(f single) bool {
+		return f.unit != "/message" &&
+			f.unit != "bytes/message"
+	})
 	return m
 }

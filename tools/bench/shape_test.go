@@ -57,7 +57,8 @@ func TestCostOfAMessage(t *testing.T) {
 		case got > c.was*slack:
 			t.Errorf("%s: %s a message is %s, it was %s", c.shape, c.figure, number(got), number(c.was))
 		case c.log && got < c.was/slack/slack:
-			t.Errorf("%s: %s a message is %s, it was %s: write the new figure down here, so that it stays", c.shape, c.figure, number(got), number(c.was))
+			t.Errorf("%s: %s a message is %s, it was %s: write the new figure down here, so that it stays", c.shape, c.figure,
+				number(got), number(c.was))
 		}
 	}
 }

@@ -155,7 +155,8 @@ func (w *world) configureAt(file, api, ops string) error {
 	}
 	type tree = map[string]any
 	link := func(name, address string, window int) tree {
-		return tree{"name": name + "-1", "address": address, "system_id": "bench", "password": "bench", "window": window, "tps": 0}
+		return tree{"name": name + "-1", "address": address, "system_id": "bench", "password": "bench", "window": window,
+			"tps": 0}
 	}
 	carriers := []tree{{"name": "bench", "prefixes": []string{"61"}, "default": true, "message_id_format": "same",
 		"links": []tree{link("bench", w.carrier.smpp, w.window)}}}
@@ -206,7 +207,10 @@ func (w *world) start(ctx context.Context) error {
 		if w.gateway, err = rig.Start(filepath.Join(w.dir, "gateway.log"), program, args...); err != nil {
 			return err
 		}
-		err = poll(ctx, startWithin, func() bool { return w.gateway.Died() || rig.Answers(ctx, "http://"+w.ops+"/readyz") && w.bound() })
+		err = poll(ctx, startWithin, func() bool {
+			return w.gateway.Died() || rig.Answers(ctx, "http://"+w.ops+"/readyz") &&
+				w.bound()
+		})
 		if err == nil && !w.gateway.Died() {
 			return nil
 		}
@@ -224,7 +228,8 @@ func (w *world) start(ctx context.Context) error {
 
 // profile writes a CPU profile of the gateway over some seconds.
 func (w *world) profile(file string, seconds int) error {
-	response, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", w.ops, seconds)) //nolint:noctx // loopback
+	response, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", w.ops,
+		seconds)) //nolint:noctx // loopback
 	if err != nil {
 		return fmt.Errorf("asking for a profile: %w", err)
 	}

@@ -53,7 +53,8 @@ func New(o Options) *Carrier {
 	c := &Carrier{
 		opts: o, epoch: time.Now(), kick: make(chan struct{}, 1),
 		changed:  make(chan struct{}),
-		sessions: map[*session]struct{}{}, accounts: map[string]*account{}, usage: map[string]*usage{}, tries: map[uint64]uint8{},
+		sessions: map[*session]struct{}{}, accounts: map[string]*account{}, usage: map[string]*usage{},
+		tries:    map[uint64]uint8{},
 		accepted: acceptMeter{times: make([]int64, max(o.TPS, 0))},
 	}
 	if seed == 0 {

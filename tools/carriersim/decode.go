@@ -79,7 +79,8 @@ func decodeSubmit(body []byte, m *submit, alphabet Alphabet, now time.Time) {
 	for i, at := range [...]struct {
 		status Status
 		name   string
-	}{{InvalidService, "service_type"}, {InvalidSource, "source_addr"}, {InvalidDest, "destination_addr"}, {InvalidSchedule, "schedule_delivery_time"}, {InvalidExpiry, "validity_period"}} {
+	}{{InvalidService, "service_type"}, {InvalidSource, "source_addr"}, {InvalidDest, "destination_addr"},
+		{InvalidSchedule, "schedule_delivery_time"}, {InvalidExpiry, "validity_period"}} {
 		if long[i] {
 			m.breach(at.status, "%s is longer than its field", at.name)
 		}
@@ -157,11 +158,14 @@ func (m *submit) checkTLVs() {
 // tlvLengths has the lengths of TLVs with a fixed length.
 var tlvLengths = map[uint16]int{
 	tagUserReference: 2, tagSARRef: 2, tagSARTotal: 1, tagSARSeq: 1,
-	0x0005: 1, 0x0006: 1, 0x0007: 1, 0x0008: 2, // dest_addr_subunit, dest_network_type, dest_bearer_type, dest_telematics_id
+	// dest_addr_subunit, dest_network_type, dest_bearer_type, dest_telematics_id
+	0x0005: 1, 0x0006: 1, 0x0007: 1, 0x0008: 2,
 	0x000D: 1, 0x000E: 1, 0x000F: 1, 0x0010: 1, // the same for the source (telematics: 1)
 	0x0019: 1, 0x0030: 1, 0x020A: 2, 0x020B: 2, // payload_type, ms_msg_wait_facilities, source_port, destination_port
-	0x0201: 1, 0x0205: 1, 0x020D: 1, 0x0304: 1, // privacy_indicator, user_response_code, language_indicator, number_of_messages
-	0x0426: 1, 0x1201: 1, 0x1203: 2, 0x1204: 1, 0x1380: 1, // more_messages, display_time, sms_signal, ms_validity, its_reply_type
+	// privacy_indicator, user_response_code, language_indicator, number_of_messages
+	0x0201: 1, 0x0205: 1, 0x020D: 1, 0x0304: 1,
+	// more_messages, display_time, sms_signal, ms_validity, its_reply_type
+	0x0426: 1, 0x1201: 1, 0x1203: 2, 0x1204: 1, 0x1380: 1,
 	0x130C: 0, 0x1383: 2, // alert_on_message_delivery, its_session_info
 }
 
@@ -199,7 +203,8 @@ func decodeBind(body []byte) (bind, []breach) {
 	case c.cut != "":
 		breaches = append(breaches, breach{status: InvalidCommandLen, text: "the body ends within " + c.cut})
 	case len(c.rest) > 0:
-		breaches = append(breaches, breach{status: InvalidCommandLen, text: fmt.Sprintf("%d bytes behind the body", len(c.rest))})
+		breaches = append(breaches, breach{status: InvalidCommandLen,
+			text: fmt.Sprintf("%d bytes behind the body", len(c.rest))})
 	case b.version != 0x34 && b.version != 0x33 && b.version != 0x50:
 		breaches = append(breaches, breach{status: BindFailed, text: fmt.Sprintf("interface_version 0x%02X", b.version)})
 	}

@@ -56,64 +56,85 @@ func TestStrict(t *testing.T) {
 		change func(*sm)
 		want   Status
 	}{
-		"nothing":                       {func(*sm) {}, OK},
-		"numeric source":                {func(m *sm) { m.srcTON, m.srcNPI, m.from = 1, 1, "25779000000" }, OK},
-		"short code":                    {func(m *sm) { m.srcTON, m.srcNPI, m.from = 3, 0, "1234" }, OK},
-		"service_type long":             {func(m *sm) { m.service = "WAPPUS" }, InvalidService},
-		"service_type binary":           {func(m *sm) { m.service = "\x01" }, InvalidService},
-		"source long":                   {func(m *sm) { m.srcTON, m.from = 1, strings.Repeat("1", 21) }, InvalidSource},
-		"source of 12 letters":          {func(m *sm) { m.from = "ABCDEFGHIJKL" }, InvalidSource},
-		"source empty":                  {func(m *sm) { m.from = "" }, InvalidSource},
-		"source NPI":                    {func(m *sm) { m.srcNPI = 1 }, InvalidSourceNPI},
-		"source NPI reserved":           {func(m *sm) { m.srcNPI = 2 }, InvalidSourceNPI},
-		"source TON reserved":           {func(m *sm) { m.srcTON, m.from = 7, "1" }, InvalidSourceTON},
-		"letters in a numeric source":   {func(m *sm) { m.srcTON = 1 }, InvalidSource},
-		"destination with +":            {func(m *sm) { m.to = "+25779000000" }, InvalidDest},
-		"destination empty":             {func(m *sm) { m.to = "" }, InvalidDest},
-		"destination national":          {func(m *sm) { m.to = "079000" }, InvalidDest},
-		"destination TON":               {func(m *sm) { m.dstTON = 5 }, InvalidDestTON},
-		"destination NPI":               {func(m *sm) { m.dstNPI = 7 }, InvalidDestNPI},
-		"esm_class a receipt's":         {func(m *sm) { m.esm = 4 }, InvalidESMClass},
-		"UDH without its bit":           {func(m *sm) { m.text = "\x05\x00\x03\x01\x02\x01a" }, InvalidESMClass},
-		"UDH bit without UDH":           {func(m *sm) { m.esm, m.text = 0x40, "\x7fabc" }, InvalidLength},
-		"UDH bit without text":          {func(m *sm) { m.esm, m.text = 0x40, "" }, InvalidLength},
-		"UDH element cut":               {func(m *sm) { m.esm, m.text = 0x40, "\x02\x00\x03a" }, InvalidLength},
-		"UDH element short":             {func(m *sm) { m.esm, m.text = 0x40, "\x04\x00\x02\x01\x01a" }, InvalidLength},
-		"segment 0":                     {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x00a" }, InvalidLength},
-		"segment 3 of 2":                {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x03a" }, InvalidLength},
-		"segment with UDH":              {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x02"+strings.Repeat("a", 153) }, OK},
-		"segment of 154":                {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x02"+strings.Repeat("a", 154) }, InvalidLength},
-		"16-bit segment of 152":         {func(m *sm) { m.esm, m.text = 0x40, "\x06\x08\x04\x01\x01\x02\x02"+strings.Repeat("a", 152) }, OK},
-		"16-bit segment of 153":         {func(m *sm) { m.esm, m.text = 0x40, "\x06\x08\x04\x01\x01\x02\x02"+strings.Repeat("a", 153) }, InvalidLength},
-		"priority":                      {func(m *sm) { m.priority = 4 }, InvalidPriority},
-		"registered_delivery 3":         {func(m *sm) { m.registered = 3 }, InvalidRegistered},
-		"registered_delivery reserved":  {func(m *sm) { m.registered = 0x21 }, InvalidRegistered},
-		"replace_if_present":            {func(m *sm) { m.replace = 2 }, InvalidReplace},
-		"default message":               {func(m *sm) { m.defaultID = 255 }, InvalidDefaultMsg},
-		"data_coding":                   {func(m *sm) { m.coding = 11 }, InvalidDataCoding},
-		"validity relative":             {func(m *sm) { m.validity = "000001000000000R" }, OK},
-		"validity absolute":             {func(m *sm) { m.validity = "260504120100000+" }, OK},
-		"validity absolute, offset":     {func(m *sm) { m.validity = "260504140100008+" }, OK},
-		"validity over":                 {func(m *sm) { m.validity = "260504115900000+" }, InvalidExpiry},
-		"validity over, offset":         {func(m *sm) { m.validity = "260504135900008+" }, InvalidExpiry},
-		"validity short":                {func(m *sm) { m.validity = "000001000000" }, InvalidExpiry},
-		"validity long":                 {func(m *sm) { m.validity = "000001000000000RR" }, InvalidExpiry},
-		"validity letters":              {func(m *sm) { m.validity = "0000010000000x0R" }, InvalidExpiry},
-		"validity of 48 hours":          {func(m *sm) { m.validity = "000000480000000R" }, InvalidExpiry},
-		"validity with tenths":          {func(m *sm) { m.validity = "000001000000100R" }, InvalidExpiry},
-		"validity of nothing":           {func(m *sm) { m.validity = "000000000000000R" }, InvalidExpiry},
-		"validity on 31 April":          {func(m *sm) { m.validity = "270431000000000+" }, InvalidExpiry},
-		"validity in month 13":          {func(m *sm) { m.validity = "271301000000000+" }, InvalidExpiry},
-		"validity without sign":         {func(m *sm) { m.validity = "270401000000000Z" }, InvalidExpiry},
-		"schedule":                      {func(m *sm) { m.schedule = "tomorrow" }, InvalidSchedule},
-		"160 septets":                   {func(m *sm) { m.text = strings.Repeat("a", 160) }, OK},
-		"161 septets":                   {func(m *sm) { m.text = strings.Repeat("a", 161) }, InvalidLength},
-		"an byte":                       {func(m *sm) { m.text = "caf\xe9" }, InvalidLength},
-		"cut escape":                    {func(m *sm) { m.text = "a\x1b" }, InvalidLength},
-		"cut escape in a part":          {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x01a\x1b" }, OK},
-		"UCS-2 part of cut pairs":       {func(m *sm) { m.esm, m.coding, m.text = 0x40, 8, "\x05\x00\x03\x01\x02\x01\xde\x00\x00a\xd8\x3d" }, OK},
-		"Latin-1 part of 153":           {func(m *sm) { m.esm, m.coding, m.text = 0x40, 3, "\x05\x00\x03\x01\x02\x01"+strings.Repeat("\xe9", 153) }, OK},
-		"Latin-1 part of 154":           {func(m *sm) { m.esm, m.coding, m.text = 0x40, 3, "\x05\x00\x03\x01\x02\x01"+strings.Repeat("\xe9", 154) }, InvalidLength},
+		"nothing":                     {func(*sm) {}, OK},
+		"numeric source":              {func(m *sm) { m.srcTON, m.srcNPI, m.from = 1, 1, "25779000000" }, OK},
+		"short code":                  {func(m *sm) { m.srcTON, m.srcNPI, m.from = 3, 0, "1234" }, OK},
+		"service_type long":           {func(m *sm) { m.service = "WAPPUS" }, InvalidService},
+		"service_type binary":         {func(m *sm) { m.service = "\x01" }, InvalidService},
+		"source long":                 {func(m *sm) { m.srcTON, m.from = 1, strings.Repeat("1", 21) }, InvalidSource},
+		"source of 12 letters":        {func(m *sm) { m.from = "ABCDEFGHIJKL" }, InvalidSource},
+		"source empty":                {func(m *sm) { m.from = "" }, InvalidSource},
+		"source NPI":                  {func(m *sm) { m.srcNPI = 1 }, InvalidSourceNPI},
+		"source NPI reserved":         {func(m *sm) { m.srcNPI = 2 }, InvalidSourceNPI},
+		"source TON reserved":         {func(m *sm) { m.srcTON, m.from = 7, "1" }, InvalidSourceTON},
+		"letters in a numeric source": {func(m *sm) { m.srcTON = 1 }, InvalidSource},
+		"destination with +":          {func(m *sm) { m.to = "+25779000000" }, InvalidDest},
+		"destination empty":           {func(m *sm) { m.to = "" }, InvalidDest},
+		"destination national":        {func(m *sm) { m.to = "079000" }, InvalidDest},
+		"destination TON":             {func(m *sm) { m.dstTON = 5 }, InvalidDestTON},
+		"destination NPI":             {func(m *sm) { m.dstNPI = 7 }, InvalidDestNPI},
+		"esm_class a receipt's":       {func(m *sm) { m.esm = 4 }, InvalidESMClass},
+		"UDH without its bit":         {func(m *sm) { m.text = "\x05\x00\x03\x01\x02\x01a" }, InvalidESMClass},
+		"UDH bit without UDH":         {func(m *sm) { m.esm, m.text = 0x40, "\x7fabc" }, InvalidLength},
+		"UDH bit without text":        {func(m *sm) { m.esm, m.text = 0x40, "" }, InvalidLength},
+		"UDH element cut":             {func(m *sm) { m.esm, m.text = 0x40, "\x02\x00\x03a" }, InvalidLength},
+		"UDH element short":           {func(m *sm) { m.esm, m.text = 0x40, "\x04\x00\x02\x01\x01a" }, InvalidLength},
+		"segment 0":                   {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x00a" }, InvalidLength},
+		"segment 3 of 2":              {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x03a" }, InvalidLength},
+		"segment with UDH": {func(m *sm) {
+			m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x02"+
+				strings.Repeat("a", 153)
+		}, OK},
+		"segment of 154": {func(m *sm) {
+			m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x02"+
+				strings.Repeat("a", 154)
+		}, InvalidLength},
+		"16-bit segment of 152": {func(m *sm) {
+			m.esm, m.text = 0x40, "\x06\x08\x04\x01\x01\x02\x02"+
+				strings.Repeat("a", 152)
+		}, OK},
+		"16-bit segment of 153": {func(m *sm) {
+			m.esm, m.text = 0x40, "\x06\x08\x04\x01\x01\x02\x02"+
+				strings.Repeat("a", 153)
+		}, InvalidLength},
+		"priority":                     {func(m *sm) { m.priority = 4 }, InvalidPriority},
+		"registered_delivery 3":        {func(m *sm) { m.registered = 3 }, InvalidRegistered},
+		"registered_delivery reserved": {func(m *sm) { m.registered = 0x21 }, InvalidRegistered},
+		"replace_if_present":           {func(m *sm) { m.replace = 2 }, InvalidReplace},
+		"default message":              {func(m *sm) { m.defaultID = 255 }, InvalidDefaultMsg},
+		"data_coding":                  {func(m *sm) { m.coding = 11 }, InvalidDataCoding},
+		"validity relative":            {func(m *sm) { m.validity = "000001000000000R" }, OK},
+		"validity absolute":            {func(m *sm) { m.validity = "260504120100000+" }, OK},
+		"validity absolute, offset":    {func(m *sm) { m.validity = "260504140100008+" }, OK},
+		"validity over":                {func(m *sm) { m.validity = "260504115900000+" }, InvalidExpiry},
+		"validity over, offset":        {func(m *sm) { m.validity = "260504135900008+" }, InvalidExpiry},
+		"validity short":               {func(m *sm) { m.validity = "000001000000" }, InvalidExpiry},
+		"validity long":                {func(m *sm) { m.validity = "000001000000000RR" }, InvalidExpiry},
+		"validity letters":             {func(m *sm) { m.validity = "0000010000000x0R" }, InvalidExpiry},
+		"validity of 48 hours":         {func(m *sm) { m.validity = "000000480000000R" }, InvalidExpiry},
+		"validity with tenths":         {func(m *sm) { m.validity = "000001000000100R" }, InvalidExpiry},
+		"validity of nothing":          {func(m *sm) { m.validity = "000000000000000R" }, InvalidExpiry},
+		"validity on 31 April":         {func(m *sm) { m.validity = "270431000000000+" }, InvalidExpiry},
+		"validity in month 13":         {func(m *sm) { m.validity = "271301000000000+" }, InvalidExpiry},
+		"validity without sign":        {func(m *sm) { m.validity = "270401000000000Z" }, InvalidExpiry},
+		"schedule":                     {func(m *sm) { m.schedule = "tomorrow" }, InvalidSchedule},
+		"160 septets":                  {func(m *sm) { m.text = strings.Repeat("a", 160) }, OK},
+		"161 septets":                  {func(m *sm) { m.text = strings.Repeat("a", 161) }, InvalidLength},
+		"an byte":                      {func(m *sm) { m.text = "caf\xe9" }, InvalidLength},
+		"cut escape":                   {func(m *sm) { m.text = "a\x1b" }, InvalidLength},
+		"cut escape in a part":         {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x01a\x1b" }, OK},
+		"UCS-2 part of cut pairs": {func(m *sm) {
+			m.esm, m.coding, m.text = 0x40, 8,
+				"\x05\x00\x03\x01\x02\x01\xde\x00\x00a\xd8\x3d"
+		}, OK},
+		"Latin-1 part of 153": {func(m *sm) {
+			m.esm, m.coding, m.text = 0x40, 3, "\x05\x00\x03\x01\x02\x01"+
+				strings.Repeat("\xe9", 153)
+		}, OK},
+		"Latin-1 part of 154": {func(m *sm) {
+			m.esm, m.coding, m.text = 0x40, 3, "\x05\x00\x03\x01\x02\x01"+
+				strings.Repeat("\xe9", 154)
+		}, InvalidLength},
 		"unknown escape":                {func(m *sm) { m.text = "a\x1ba" }, InvalidLength},
 		"escape":                        {func(m *sm) { m.text = "a\x1b\x65" }, OK},
 		"UCS-2":                         {func(m *sm) { m.coding, m.text = 8, "\xd8\x3d\xde\x00" }, OK},
@@ -135,9 +156,13 @@ func TestStrict(t *testing.T) {
 		"TLV of a vendor":               {func(m *sm) { m.tlvs = "\x14\x00\x00\x01\x02" }, OK},
 		"payload":                       {func(m *sm) { m.text, m.tlvs = "", "\x04\x24\x00\x02hi" }, OK},
 		"payload beside text":           {func(m *sm) { m.tlvs = "\x04\x24\x00\x02hi" }, InvalidTLVStream},
-		"sar":                           {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x01" }, OK},
-		"sar in part":                   {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01" }, InvalidTLVStream},
-		"sar 3 of 2":                    {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x03" }, InvalidTLVValue},
+		"sar": {func(m *sm) {
+			m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x01"
+		}, OK},
+		"sar in part": {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01" }, InvalidTLVStream},
+		"sar 3 of 2": {func(m *sm) {
+			m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x03"
+		}, InvalidTLVValue},
 		"sar and UDH": {func(m *sm) {
 			m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x01a"
 			m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x01"
@@ -195,7 +220,8 @@ func TestIDs(t *testing.T) {
 		IDZeroPadded: {"00000000003735928559", "3735928559"}, IDTrimmed: {"3735928559", "00000000003735928559"},
 		IDCase: {"AB00000DEADBEEF", "ab00000deadbeef"},
 	} {
-		if got := [2]string{string(format.append(nil, 0xDEADBEEF, false)), string(format.append(nil, 0xDEADBEEF, true))}; got != want {
+		if got := [2]string{string(format.append(nil, 0xDEADBEEF, false)),
+			string(format.append(nil, 0xDEADBEEF, true))}; got != want {
 			t.Errorf("%d: %q, want %q", format, got, want)
 		}
 	}

@@ -83,8 +83,8 @@ func (m *submit) checkText(alphabet Alphabet) {
 	}
 }
 
-// cut records a character that is not whole. In a part of a long message it is no reason to refuse: a carrier does not look,
-// and the handset joins what a customer's program has cut anywhere.
+// cut records a character that is not whole. In a part of a long message it is no reason to refuse: a carrier does not
+// look, and the handset joins what a customer's program has cut anywhere.
 func (m *submit) cut(format string, args ...any) {
 	m.breach(InvalidLength, format, args...)
 	m.breaches[len(m.breaches)-1].taken = m.concat.Total > 1

@@ -7,7 +7,8 @@ import (
 
 // Demands are what a carrier insists on and SMPP 3.4 leaves open. They are in the JSON of Faults.
 type Demands struct {
-	Old33        bool   `json:"old_3_3"`       // an SMSC of SMPP 3.3: no transceiver, no optional parameters, no relative time
+	// an SMSC of SMPP 3.3: no transceiver, no optional parameters, no relative time
+	Old33        bool   `json:"old_3_3"`
 	NeedRange    bool   `json:"need_range"`    // a bind without address_range is refused
 	NameSource   string `json:"name_source"`   // "TON/NPI" of an alphanumeric sender, else ESME_RINVSRCTON
 	ShortSource  string `json:"short_source"`  // of a sender of at most 8 digits
@@ -19,7 +20,8 @@ type Demands struct {
 
 // demandsDo describes each demand, in the order of Demands.
 var demandsDo = []faultText{
-	{"old_3_3", "An SMSC of SMPP 3.3: bind_transceiver gets generic_nack, another interface_version than 0x33 ESME_RBINDFAIL; optional parameters and relative times are refused; bind responses have no sc_interface_version."},
+	{"old_3_3", "An SMSC of SMPP 3.3: bind_transceiver gets generic_nack, another interface_version than 0x33 " +
+		"ESME_RBINDFAIL; optional parameters and relative times are refused; bind responses have no sc_interface_version."},
 	{"need_range", "A bind without address_range is refused with ESME_RBINDFAIL."},
 	{"name_source", "TON/NPI of a sender with letters, such as `5/0`; others get ESME_RINVSRCTON."},
 	{"short_source", "TON/NPI of a sender of at most 8 digits, such as `0/1`."},

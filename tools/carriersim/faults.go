@@ -11,16 +11,18 @@ import (
 // Faults are faults of a session or the whole carrier, which can change while it runs
 // (Carrier.Faults, POST /faults). The zero value has none.
 type Faults struct {
-	RefuseConnections bool          `json:"refuse_connections"` // accepted by TCP and closed at once
-	BindStatus        Status        `json:"bind_status"`        // every bind is refused with it
-	BindSilent        bool          `json:"bind_silent"`        // binds get no answer
-	BindNack          bool          `json:"bind_nack"`          // a refused bind is answered with generic_nack
-	BindSequence0     bool          `json:"bind_sequence_0"`    // a refused bind is answered with sequence_number 0
-	BindOther         bool          `json:"bind_other"`         // a refused bind is answered with the response of another bind
-	HalfOpen          bool          `json:"half_open"`          // accepts everything and never responds
-	StopReading       bool          `json:"stop_reading"`       // the TCP window fills up
-	EnquireSilent     bool          `json:"enquire_silent"`     // enquire_link gets no answer
-	EnquireEvery      time.Duration `json:"-"`                  // this carrier sends enquire_link at this interval; JSON "enquire_every"
+	RefuseConnections bool   `json:"refuse_connections"` // accepted by TCP and closed at once
+	BindStatus        Status `json:"bind_status"`        // every bind is refused with it
+	BindSilent        bool   `json:"bind_silent"`        // binds get no answer
+	BindNack          bool   `json:"bind_nack"`          // a refused bind is answered with generic_nack
+	BindSequence0     bool   `json:"bind_sequence_0"`    // a refused bind is answered with sequence_number 0
+	// a refused bind is answered with the response of another bind
+	BindOther     bool `json:"bind_other"`
+	HalfOpen      bool `json:"half_open"`      // accepts everything and never responds
+	StopReading   bool `json:"stop_reading"`   // the TCP window fills up
+	EnquireSilent bool `json:"enquire_silent"` // enquire_link gets no answer
+	// this carrier sends enquire_link at this interval; JSON "enquire_every"
+	EnquireEvery time.Duration `json:"-"`
 
 	SubmitStatus  Status  `json:"submit_status"`  // every submit_sm is refused with it
 	SubmitSender  string  `json:"submit_sender"`  // only those of this source_addr; empty: all
@@ -45,18 +47,22 @@ type Faults struct {
 	DigitReceipts    bool    `json:"digit_receipts"`    // stat:2 in their text
 	LittleEndian     bool    `json:"little_endian"`     // the lengths of their TLVs
 	UnknownPerSec    int     `json:"unknown_per_sec"`   // receipts a second for ids that were never issued
-	FloodPerSec      int     `json:"flood_per_sec"`     // deliveries a second on each session, regardless of responses, never repeated
-	FloodOctets      int     `json:"flood_octets"`      // of text in each, in message_payload above 254; up to 65,000
-	FloodSource      int     `json:"flood_source"`      // digits of their source_addr, 11 when zero; up to 65,000
-	FloodReceipts    bool    `json:"flood_receipts"`    // receipts for unknown ids, else MO texts
-	UnbindAfter      int     `json:"unbind_after"`      // unbind after this many submit_sm of a session
-	DropAfter        int     `json:"drop_after"`        // connection closed instead of the response to submit_sm number n of a session
-	HalfPDUAfter     int     `json:"half_pdu_after"`    // the same, after half a response
-	ResetOnDrop      bool    `json:"reset_on_drop"`     // closing sends RST at once; unsent data is lost
-	GarbageAfter     int     `json:"garbage_after"`     // garbage instead of the response to submit_sm number n
-	LieAfter         int     `json:"lie_after"`         // a header with LieLength instead of the response to submit_sm number n
-	LieLength        uint32  `json:"lie_length"`        // the command_length of that header
-	StrangeCommand   bool    `json:"strange_command"`   // each response is preceded by a request with an unknown command_id
+	// deliveries a second on each session, regardless of responses, never repeated
+	FloodPerSec   int  `json:"flood_per_sec"`
+	FloodOctets   int  `json:"flood_octets"`   // of text in each, in message_payload above 254; up to 65,000
+	FloodSource   int  `json:"flood_source"`   // digits of their source_addr, 11 when zero; up to 65,000
+	FloodReceipts bool `json:"flood_receipts"` // receipts for unknown ids, else MO texts
+	UnbindAfter   int  `json:"unbind_after"`   // unbind after this many submit_sm of a session
+	// connection closed instead of the response to submit_sm number n of a session
+	DropAfter    int  `json:"drop_after"`
+	HalfPDUAfter int  `json:"half_pdu_after"` // the same, after half a response
+	ResetOnDrop  bool `json:"reset_on_drop"`  // closing sends RST at once; unsent data is lost
+	GarbageAfter int  `json:"garbage_after"`  // garbage instead of the response to submit_sm number n
+	// a header with LieLength instead of the response to submit_sm number n
+	LieAfter  int    `json:"lie_after"`
+	LieLength uint32 `json:"lie_length"` // the command_length of that header
+	// each response is preceded by a request with an unknown command_id
+	StrangeCommand bool `json:"strange_command"`
 
 	Demands
 }

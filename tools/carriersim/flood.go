@@ -52,7 +52,8 @@ func (c *Carrier) sendFlood(s *session, now int64) bool {
 	d := delivery{srcTON: 1, srcNPI: 1, src: source, dst: []byte("FLOOD")}
 	if f.FloodReceipts {
 		at := c.wall(now).UTC()
-		r := receipt{number: c.lastID, ids: c.opts.IDs, notice: notice{state: Delivered}, style: c.opts.Receipts, submitted: at, done: at}
+		r := receipt{number: c.lastID, ids: c.opts.IDs, notice: notice{state: Delivered}, style: c.opts.Receipts,
+			submitted: at, done: at}
 		d.esmClass, d.text = 0x04, r.appendText(nil)
 	}
 	if n := min(f.FloodOctets, maxFlood-len(source)) - len(d.text); n > 0 {

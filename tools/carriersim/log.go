@@ -35,7 +35,8 @@ func (l *submitLog) init(limit int) {
 }
 
 // add stores a submit and reports whether it is an accepted duplicate of one in the log.
-func (l *submitLog) add(now int64, s *session, seq uint32, v verdict, id []byte, answered bool, body []byte, sum uint64) (duplicate bool) {
+func (l *submitLog) add(now int64, s *session, seq uint32, v verdict, id []byte, answered bool, body []byte,
+	sum uint64) (duplicate bool) {
 	var e *logEntry
 	if len(l.entries) < l.limit {
 		l.entries = append(l.entries, logEntry{})

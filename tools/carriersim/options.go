@@ -150,7 +150,8 @@ type ReceiptStyle struct {
 
 // Names of formats, forms and alphabets in flags and JSON.
 var (
-	idFormatNames    = []string{"decimal", "hex", "hex-then-decimal", "decimal-then-hex", "zero-padded", "trimmed", "case", "uuid", "long"}
+	idFormatNames = []string{"decimal", "hex", "hex-then-decimal", "decimal-then-hex", "zero-padded", "trimmed", "case",
+		"uuid", "long"}
 	receiptFormNames = []string{"text", "text-tlv", "tlv", "payload"}
 	alphabetNames    = []string{"gsm7", "latin1", "ascii"}
 )

@@ -26,11 +26,19 @@ const shownMessages = 100
 // serve it on a loopback address only.
 func (c *Carrier) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /messages.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, lastN(c.Messages(), r)) })
-	mux.HandleFunc("GET /submits.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, lastN(c.Submits(), r)) })
+	mux.HandleFunc("GET /messages.json", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, lastN(c.Messages(), r))
+	})
+	mux.HandleFunc("GET /submits.json", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, lastN(c.Submits(), r))
+	})
 	mux.HandleFunc("GET /stats.json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, c.Stats()) })
-	mux.HandleFunc("GET /violations.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, lastN(c.Violations(), r)) })
-	mux.HandleFunc("GET /sessions.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, lastN(c.Sessions(), r)) })
+	mux.HandleFunc("GET /violations.json", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, lastN(c.Violations(), r))
+	})
+	mux.HandleFunc("GET /sessions.json", func(w http.ResponseWriter, r *http.Request) {
+		writeJSON(w, lastN(c.Sessions(), r))
+	})
 	mux.HandleFunc("GET /faults.json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, c.CurrentFaults()) })
 	mux.HandleFunc("POST /faults", func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))

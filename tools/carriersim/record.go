@@ -137,7 +137,8 @@ func (c *Carrier) Accounts() []Account {
 	defer c.mu.Unlock()
 	list := make([]Account, 0, len(c.usage))
 	for name, u := range c.usage {
-		list = append(list, Account{SystemID: name, Bound: c.boundAs(name), MostBound: u.mostBound, Submits: u.submits, Peak: u.second.peak})
+		list = append(list, Account{SystemID: name, Bound: c.boundAs(name), MostBound: u.mostBound, Submits: u.submits,
+			Peak: u.second.peak})
 	}
 	slices.SortFunc(list, func(a, b Account) int { return strings.Compare(a.SystemID, b.SystemID) })
 	return list

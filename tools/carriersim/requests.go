@@ -33,7 +33,8 @@ func (s *session) handle(h header, body []byte) {
 // checkHeader records errors of a request's header; the caller holds c.mu.
 func (s *session) checkHeader(h header) {
 	if h.seq == 0 || h.seq > 0x7FFFFFFF {
-		s.c.violate(s, h, InvalidCommandLen, "sequence_number "+strconv.FormatUint(uint64(h.seq), 10)+" is out of 1 to 0x7FFFFFFF")
+		s.c.violate(s, h, InvalidCommandLen, "sequence_number "+strconv.FormatUint(uint64(h.seq), 10)+
+			" is out of 1 to 0x7FFFFFFF")
 	}
 	if h.status != OK {
 		s.c.violate(s, h, InvalidCommandLen, "a request with a command_status")
@@ -118,7 +119,8 @@ func (s *session) bind(h header, body []byte) {
 	}
 	s.send(finish(pdu, 0))
 	c.mu.Unlock()
-	c.opts.Log.Info("bind", "carrier", c.opts.Name, "session", s.number, "command", commandName(h.command), "status", status.String())
+	c.opts.Log.Info("bind", "carrier", c.opts.Name, "session", s.number, "command", commandName(h.command), "status",
+		status.String())
 	s.pushed = true // receipts may be waiting for it
 	if status != OK && !again {
 		s.finishSoon()

@@ -129,7 +129,8 @@ func (c *Carrier) queueNotices(s *session, m *submit, v verdict, now, answered i
 	r := &c.receipt
 	for i := range notices {
 		n := &notices[i]
-		if n.kind == noticeReceipt && (wanted == 2 && n.state == Delivered || f.ReceiptLoss > 0 && c.random.Float64() < f.ReceiptLoss) {
+		if n.kind == noticeReceipt && (wanted == 2 && n.state == Delivered || f.ReceiptLoss > 0 &&
+			c.random.Float64() < f.ReceiptLoss) {
 			continue
 		}
 		due := base + int64(i)*int64(c.opts.ReceiptGap)

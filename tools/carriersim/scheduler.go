@@ -247,7 +247,8 @@ func (c *Carrier) sendUnknownReceipts(now int64) {
 			c.lastID++
 			r := receipt{
 				number: c.lastID, ids: c.opts.IDs, notice: notice{state: Delivered}, style: c.opts.Receipts,
-				src: []byte("25779000000"), dst: []byte("STRANGER"), srcTON: 5, dstTON: 1, dstNPI: 1, submitted: c.wall(now).UTC(), done: c.wall(now).UTC(),
+				src: []byte("25779000000"), dst: []byte("STRANGER"), srcTON: 5, dstTON: 1, dstNPI: 1, submitted: c.wall(now).UTC(),
+				done: c.wall(now).UTC(),
 			}
 			c.queueReceipt(systemID, &r, now)
 		}

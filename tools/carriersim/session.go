@@ -60,7 +60,8 @@ func newSession(c *Carrier, conn net.Conn, number int) *session {
 	s := &session{
 		c: c, conn: conn, number: number, opened: c.clock(),
 		done: make(chan struct{}), signal: make(chan struct{}, 1),
-		open: map[uint32]struct{}{}, unacked: map[uint32]*event{}, pending: map[uint32]uint32{}, overdue: map[uint32]struct{}{},
+		open: map[uint32]struct{}{}, unacked: map[uint32]*event{}, pending: map[uint32]uint32{},
+		overdue: map[uint32]struct{}{},
 	}
 	s.room.L = &s.mu
 	s.lastRead.Store(s.opened)

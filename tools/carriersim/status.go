@@ -62,7 +62,8 @@ var statusNames = map[Status]string{ //nolint:gosec // names of SMPP statuses, n
 	InvalidDestNPI: "ESME_RINVDSTNPI", InvalidSystemType: "ESME_RINVSYSTYP", InvalidReplace: "ESME_RINVREPFLAG",
 	Throttled: "ESME_RTHROTTLED", InvalidSchedule: "ESME_RINVSCHED", InvalidExpiry: "ESME_RINVEXPIRY",
 	InvalidDefaultMsg: "ESME_RINVDFTMSGID", ReceiverTemporary: "ESME_RX_T_APPN", ReceiverPermanent: "ESME_RX_P_APPN",
-	InvalidTLVStream: "ESME_RINVOPTPARSTREAM", TLVNotAllowed: "ESME_ROPTPARNOTALLWD", InvalidTLVLength: "ESME_RINVPARLEN", InvalidTLVValue: "ESME_RINVOPTPARAMVAL",
+	InvalidTLVStream: "ESME_RINVOPTPARSTREAM", TLVNotAllowed: "ESME_ROPTPARNOTALLWD", InvalidTLVLength: "ESME_RINVPARLEN",
+	InvalidTLVValue: "ESME_RINVOPTPARAMVAL",
 	DeliveryFailure: "ESME_RDELIVERYFAILURE", UnknownError: "ESME_RUNKNOWNERR", InvalidDataCoding: "ESME_RINVDCS",
 }
 
@@ -122,7 +123,8 @@ const (
 
 // String returns the seven letters of a text receipt's stat field (SMPP 3.4, Appendix B).
 func (s State) String() string {
-	names := [...]string{"SCHEDLD", "ENROUTE", "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED"}
+	names := [...]string{"SCHEDLD", "ENROUTE", "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD",
+		"SKIPPED"}
 	if int(s) < len(names) {
 		return names[s]
 	}

@@ -54,7 +54,8 @@ func (s *session) submit(h header, body []byte) {
 	} else if v.status != OK {
 		c.stats.Refused[v.status]++
 	}
-	answered := v.answer != answerNone && v.answer != answerNoneCarried && v.answer != answerDrop && v.answer != answerHalf && v.answer != answerLost
+	answered := v.answer != answerNone && v.answer != answerNoneCarried && v.answer != answerDrop &&
+		v.answer != answerHalf && v.answer != answerLost
 	if !answered {
 		c.stats.Silent++
 	}

@@ -39,7 +39,8 @@ func on(smsc, faults, back string, dropBefore, dropAfter bool) (play, lift func(
 	return set(faults, dropBefore), set(back, dropAfter)
 }
 
-func faultOf(name, about, alert string, labels map[string]string, play, lift func(context.Context, *stage) error) fault {
+func faultOf(name, about, alert string, labels map[string]string, play,
+	lift func(context.Context, *stage) error) fault {
 	return fault{name: name, about: about, alert: alert, labels: labels, play: play, lift: lift}
 }
 
@@ -150,7 +151,8 @@ func (s *stage) freeDisk(ctx context.Context) error {
 	if err := os.Remove(name); err != nil {
 		return fmt.Errorf("making room on the disk: %w", err)
 	}
-	if output, err := exec.CommandContext(ctx, "scripts/servers.sh", "start", s.o.dir).CombinedOutput(); err != nil { //nolint:gosec // our own script
+	if output, err := exec.CommandContext(ctx, "scripts/servers.sh", "start",
+		s.o.dir).CombinedOutput(); err != nil { //nolint:gosec // our own script
 		return fmt.Errorf("starting PostgreSQL: %w: %s", err, strings.TrimSpace(string(output)))
 	}
 	return nil

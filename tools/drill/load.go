@@ -64,7 +64,8 @@ func (l *load) singles(ctx context.Context, prefix string, rate float64, offset 
 		}
 		calls.Go(func() {
 			defer func() { <-slots }()
-			l.post(ctx, "/v1/sms", l.tokens[n%2], "", fmt.Sprintf(`{"phone_number":%q,"sender":"DRILL","message":"Amahoro %d"}`, number(prefix), n))
+			l.post(ctx, "/v1/sms", l.tokens[n%2], "", fmt.Sprintf(`{"phone_number":%q,"sender":"DRILL","message":"Amahoro %d"}`,
+				number(prefix), n))
 		})
 	}
 }
@@ -83,10 +84,14 @@ func (l *load) others(ctx context.Context) {
 			}
 			l.post(ctx, "/v1/sms/bulk", token, "", `{"sender":"DRILL","messages":[`+strings.Join(batch, ",")+`]}`)
 		case 3:
-			l.post(ctx, "/v1/sms/template", token, "", fmt.Sprintf(`{"sender":"DRILL","template":"Salut {{ name }}","recipients":[{"phone_number":%q,"variables":{"name":"Aline"}}]}`, number("71")))
+			l.post(ctx, "/v1/sms/template", token, "",
+				fmt.Sprintf(
+					`{"sender":"DRILL","template":"Salut {{ name }}","recipients":[{"phone_number":%q,"variables":{"name":"Aline"}}]}`,
+					number("71")))
 		case 5: // the same request twice
 			for range 2 {
-				l.post(ctx, "/v1/sms", token, fmt.Sprintf("drill-%d", n), fmt.Sprintf(`{"phone_number":"+25761%06d","sender":"DRILL","message":"Rimwe"}`, n))
+				l.post(ctx, "/v1/sms", token, fmt.Sprintf("drill-%d", n),
+					fmt.Sprintf(`{"phone_number":"+25761%06d","sender":"DRILL","message":"Rimwe"}`, n))
 			}
 		case 7:
 			l.post(ctx, "/v1/sms", token, "", fmt.Sprintf(`{"phone_number":%q,"sender":"UNKNOWN","message":"x"}`, number("61")))
@@ -137,12 +142,13 @@ func newSink(ctx context.Context) (*sink, error) {
 		return nil, fmt.Errorf("listening for webhooks: %w", err)
 	}
 	k := &sink{url: "http://" + listener.Addr().String() + "/hook"}
-	k.server = &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 64<<10))
-		if k.dead.Load() {
-			panic(http.ErrAbortHandler) // the connection breaks without a response
-		}
-	})}
+	k.server = &http.Server{ReadHeaderTimeout: 5 * time.Second,
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 64<<10))
+			if k.dead.Load() {
+				panic(http.ErrAbortHandler) // the connection breaks without a response
+			}
+		})}
 	go func() { _ = k.server.Serve(listener) }()
 	return k, nil
 }

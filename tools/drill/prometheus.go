@@ -43,7 +43,8 @@ scrape_configs:
 	if err != nil {
 		return nil, fmt.Errorf("asking Prometheus: %w", err)
 	}
-	return &prometheus{v1.NewAPI(client)}, s.await(ctx, "Prometheus", 60*time.Second, func() bool { return rig.Answers(ctx, "http://"+address+"/-/ready") })
+	return &prometheus{v1.NewAPI(client)}, s.await(ctx, "Prometheus", 60*time.Second,
+		func() bool { return rig.Answers(ctx, "http://"+address+"/-/ready") })
 }
 
 // alert is an alert of Prometheus.

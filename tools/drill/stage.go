@@ -53,7 +53,8 @@ func newStage(ctx context.Context, o options) (s *stage, err error) {
 	if err != nil || database.Query().Get("host") == "" {
 		return nil, errors.New("DATABASE_URL has to name a socket: start the drill with scripts/drill.sh")
 	}
-	if s.database, err = rig.NewRelay("unix", filepath.Join(database.Query().Get("host"), ".s.PGSQL.5432"), nil); err != nil {
+	if s.database, err = rig.NewRelay("unix", filepath.Join(database.Query().Get("host"), ".s.PGSQL.5432"),
+		nil); err != nil {
 		return nil, err
 	}
 	redis, err := url.Parse(o.redisURL)
@@ -78,10 +79,12 @@ func newStage(ctx context.Context, o options) (s *stage, err error) {
 
 	s.config = filepath.Join(o.dir, "intumwa.yaml")
 	databaseURL := "postgres://" + database.User.String() + "@" + s.database.Address() + database.Path + "?sslmode=disable"
-	if err := os.WriteFile(s.config, []byte(gatewayConfig(api, ops, databaseURL, redis.String(), smsc)), 0o600); err != nil {
+	if err := os.WriteFile(s.config, []byte(gatewayConfig(api, ops, databaseURL, redis.String(), smsc)),
+		0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
 	}
-	sim := []string{"carrier-sim", "--page", page, "--no-fates", "--system-id", "drill", "--password", "drill", "--resp-delay", "10ms"}
+	sim := []string{"carrier-sim", "--page", page, "--no-fates", "--system-id", "drill", "--password", "drill",
+		"--resp-delay", "10ms"}
 	for name, address := range smsc {
 		sim = append(sim, "--carrier", name+"="+address)
 	}
@@ -103,7 +106,8 @@ func newStage(ctx context.Context, o options) (s *stage, err error) {
 
 func gatewayConfig(api, ops, database, redis string, smsc map[string]string) string {
 	link := func(name, address, more string) string {
-		return fmt.Sprintf("      - {name: %s, address: %q, system_id: drill, password: drill, window: 10, tps: 50, enquire_link: 5s%s}\n", name, address, more)
+		return fmt.Sprintf("      - {name: %s, address: %q, system_id: drill, password: drill, window: 10, tps: 50, "+
+			"enquire_link: 5s%s}\n", name, address, more)
 	}
 	return "api: {listen: " + fmt.Sprintf("%q", api) + ", rate_limit_per_minute: 100000}\n" +
 		"ops: {listen: " + fmt.Sprintf("%q", ops) + "}\n" +
@@ -114,7 +118,8 @@ func gatewayConfig(api, ops, database, redis string, smsc map[string]string) str
 		"webhooks: {allow_private: true, retry_delays: [2s, 5s, 10s]}\n" +
 		"carriers:\n" +
 		"  - name: lumitel\n    prefixes: [\"61\"]\n    links:\n" + link("lumitel-1", smsc["lumitel"], "") +
-		"  - name: leo\n    prefixes: [\"71\"]\n    links:\n" + link("leo-1", smsc["leo-a"], "") + link("leo-2", smsc["leo-b"], "") +
+		"  - name: leo\n    prefixes: [\"71\"]\n    links:\n" + link("leo-1", smsc["leo-a"], "") +
+		link("leo-2", smsc["leo-b"], "") +
 		"  - name: onatel\n    prefixes: [\"77\"]\n    links:\n" + link("onatel-1", smsc["onatel"], "") +
 		"  - name: smart\n    prefixes: [\"75\"]\n    links:\n" + link("smart-1", smsc["smart"], "")
 }

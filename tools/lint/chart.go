@@ -22,8 +22,8 @@ const (
 	namespace = "intumwa"
 )
 
-// render returns the manifests of a chart with the values of files, later ones over earlier ones, and what Helm's own rules
-// find in it.
+// render returns the manifests of a chart with the values of files, later ones over earlier ones, and what Helm's own
+// rules find in it.
 func render(folder string, files []string) (text []byte, wrong []string, err error) {
 	values := map[string]any{}
 	for _, file := range files {
@@ -41,7 +41,8 @@ func render(folder string, files []string) (text []byte, wrong []string, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	whole, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}, nil)
+	whole, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: release, Namespace: namespace,
+		Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,6 @@
-// Command lint renders a Helm chart and checks what comes out: with Helm's own rules and the chart's schema, and with the
-// Go types of the Kubernetes API. It finds unknown and repeated fields, wrong types, invalid quantities, and references to
-// objects that the chart lacks. It needs no cluster and no network.
+// Command lint renders a Helm chart and checks what comes out: with Helm's own rules and the chart's schema, and with
+// the Go types of the Kubernetes API. It finds unknown and repeated fields, wrong types, invalid quantities, and
+// references to objects that the chart lacks. It needs no cluster and no network.
 //
 //	lint [-print] CHART [VALUES...]
 //

@@ -40,7 +40,8 @@ func (s *set) complain(where, format string, args ...any) {
 // manifests returns the faults of manifests.
 func manifests(text []byte) ([]string, error) {
 	s := &set{known: runtime.NewScheme(), names: map[string]bool{}}
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
+		networkingv1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(s.known); err != nil {
 			return nil, err
 		}

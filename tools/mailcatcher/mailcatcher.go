@@ -103,7 +103,8 @@ func (c *Catcher) ServeSMTP(ctx context.Context, l net.Listener) error {
 
 // ServePage shows the mails until ctx ends: HTML at /, JSON at /mails.json.
 func (c *Catcher) ServePage(ctx context.Context, l net.Listener) error {
-	server := &http.Server{Handler: c, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	server := &http.Server{Handler: c, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -195,7 +196,8 @@ p{color:#666;margin:.1rem 0}pre{white-space:pre-wrap;overflow-wrap:anywhere;font
 
 // ServeHTTP shows the mails.
 func (c *Catcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "+
+		"form-action 'none'; frame-ancestors 'none'")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Referrer-Policy", "no-referrer")

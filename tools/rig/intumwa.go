@@ -44,7 +44,8 @@ func (i Intumwa) Company(ctx context.Context, email, sender, hook string) (token
 		return answer
 	}
 	admin("a password of no use\n", "user", "create", "--email", email, "--name", sender, "--password-stdin")
-	id := fmt.Sprint(admin("", "company", "create", "--owner", email, "--name", sender, "--approved", "--verified", "--credits", "1000000000")["company_id"])
+	id := fmt.Sprint(admin("", "company", "create", "--owner", email, "--name", sender, "--approved", "--verified",
+		"--credits", "1000000000")["company_id"])
 	admin("", "sender", "create", "--company", id, "--name", sender, "--approved")
 	if hook != "" {
 		admin("", "webhook", "set", "--company", id, "--url", hook, "--active=true")
