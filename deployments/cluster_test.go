@@ -90,7 +90,7 @@ func newAPIServer(t *testing.T) *apiServer {
 		"--service-account-issuer", "https://"+ports[2], "--service-account-key-file", key,
 		"--service-account-signing-key-file", key)
 	s := &apiServer{T: t, url: "https://" + ports[2], client: &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} //nolint:gosec // it has just made its own certificate
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // it has just made its own certificate
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		if _, code := s.call(http.MethodGet, "/readyz", nil); code == http.StatusOK {
 			return s

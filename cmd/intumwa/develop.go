@@ -27,8 +27,7 @@ func (c *carrierSimCmd) Run(p *program) error {
 				"or go build ./cmd/%s, makes it", name, name)
 		}
 	}
-	if err := syscall.Exec(path, append([]string{name, "carrier-sim"}, c.Arguments...),
-		p.env); err != nil { //nolint:gosec // the operator's own arguments
+	if err := syscall.Exec(path, append([]string{name, "carrier-sim"}, c.Arguments...), p.env); err != nil { //nolint:gosec // the operator's own arguments
 		return fmt.Errorf("running %s: %w", path, err)
 	}
 	return nil

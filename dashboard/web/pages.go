@@ -57,8 +57,7 @@ func (s *Site) execute(w io.Writer, name string, data *View) error {
 	if err := all.ExecuteTemplate(&main, name+" main", data); err != nil {
 		return err
 	}
-	data.Title, data.Main = template.HTML(title.String()),
-		template.HTML(main.String()) //nolint:gosec // templates have escaped them
+	data.Title, data.Main = template.HTML(title.String()), template.HTML(main.String()) //nolint:gosec // templates escaped
 	return all.ExecuteTemplate(w, "frame", data)
 }
 

@@ -62,8 +62,7 @@ func (c *Patroni) start(n *PatroniNode, program string) {
 	dir, run := c.private("intumwa-patroni-")
 	n.Data, n.File = filepath.Join(dir, "data"), filepath.Join(dir, "patroni.yml")
 	text := fmt.Sprintf(patroniFile, c.version, n.Name, n.rest, n.port, dir, c.Programs, superuser, c.etcd)
-	if err := os.WriteFile(n.File, []byte(text),
-		0o644); err != nil { //nolint:gosec // another user reads it; it holds no secret
+	if err := os.WriteFile(n.File, []byte(text), 0o644); err != nil { //nolint:gosec // another user reads it; it holds no secret
 		c.t.Fatal(err)
 	}
 	address := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres",

@@ -48,8 +48,7 @@ func startServers(ctx context.Context, dir string, keep bool) (*servers, error) 
 			verb, last = "stop", func(string) error { return nil }
 		}
 		guarded()
-		if out, err := exec.Command(serversScript, verb,
-			home).CombinedOutput(); err != nil { //nolint:gosec,noctx // our own folder; it must end
+		if out, err := exec.Command(serversScript, verb, home).CombinedOutput(); err != nil { //nolint:gosec,noctx // our own folder; it must end
 			return fmt.Errorf("ending the servers: %w\n%s", err, out)
 		}
 		return last(dir)
@@ -85,8 +84,7 @@ func startAt(ctx context.Context, home string) (*servers, error) {
 		return nil, fmt.Errorf("starting the servers (bench runs at the project's root): %w\n%s", err, out)
 	}
 	// The file is in shell syntax.
-	out, err := exec.CommandContext(ctx, "bash", "-c", //nolint:gosec // our own folder
-		`. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" "$REDIS_URL"`, "bash", home).Output()
+	out, err := exec.CommandContext(ctx, "bash", "-c", `. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" "$REDIS_URL"`, "bash", home).Output() //nolint:gosec // our own folder
 	if err != nil {
 		return nil, fmt.Errorf("reading where the servers are: %w", err)
 	}
@@ -107,8 +105,7 @@ func (s *servers) counting(ctx context.Context, home string) (*servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out, err := exec.CommandContext(ctx, serversScript, "stop",
-		home).CombinedOutput(); err != nil { //nolint:gosec // our own folder
+	if out, err := exec.CommandContext(ctx, serversScript, "stop", home).CombinedOutput(); err != nil { //nolint:gosec // our own folder
 		return nil, fmt.Errorf("starting the servers again: %w\n%s", err, out)
 	}
 	if s, err = startAt(ctx, home); err != nil {
