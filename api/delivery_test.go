@@ -42,8 +42,7 @@ func (w *world) recordEvents(customer string, n int64) {
 		WHERE id / 8 % 3 = 1`)
 	w.exec(`UPDATE webhook_deliveries SET due = 'infinity', tries = 6, given_up_at = now(), attempts = '[
 		{"at":"2026-03-01T08:00:02.512Z","ms":41,"status":503,"result":"5xx","excerpt":"a\u0007way\nnow"},
-		{"at":"2026-03-01T08:00:12.6Z","ms":5,"result":"dns","error":"the host name does not
-		resolve"}]' WHERE id / 8 % 3 = 2`)
+		{"at":"2026-03-01T08:00:12.6Z","ms":5,"result":"dns","error":"the host name does not resolve"}]' WHERE id / 8 % 3 = 2`)
 }
 
 const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"sms.failed","state":"failed","attempt_count":2,

@@ -29,7 +29,7 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 				return n, err
 			}},
 		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`,
-			`UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
+			`UPDATE outbox SET original_carrier = 'lumitel', carrier = 'other'`,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
 				return d.Return(ctx, rerouting.To{Carrier: carrier}, 10)
 			}},

@@ -26,7 +26,7 @@ func TestOnlyWhereTheSenderWorks(t *testing.T) {
 			return n, err
 		},
 		"return": func(ctx context.Context, to rerouting.To, id int64) (int64, error) {
-			d.exec(`UPDATE outbox SET home = $2 WHERE message_id = $1`, id, to.Carrier)
+			d.exec(`UPDATE outbox SET original_carrier = $2 WHERE message_id = $1`, id, to.Carrier)
 			return d.Return(ctx, to, 10)
 		},
 		"carrier gone": func(ctx context.Context, to rerouting.To, id int64) (int64, error) {

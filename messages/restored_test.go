@@ -82,9 +82,9 @@ func TestUnanswered(t *testing.T) {
 	})
 	d.exec(`UPDATE segments SET key = 'answered' WHERE message_id = $1 AND segment = 2`, ids[3])
 	d.exec(`UPDATE messages SET expire_at = now() WHERE id = $1`, ids[4])
+	// first copies, whose second ones were answered
 	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, n, 2, $2, 'l',
 		'?77', now()
-		// first copies, whose second ones were answered
 		FROM unnest($1::bigint[]) id, generate_series(1, 2) n`, []int64{ids[3]}, carrier)
 	list := func(of string, after int64, limit int) (got []int64) {
 		t.Helper()

@@ -77,11 +77,11 @@ func TestLeaving(t *testing.T) {
 			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at)
 				VALUES ($1, 1, 2, $2, '', '?x', now())`, cut, carrier)
 			d.exec(`UPDATE outbox SET attempts = 1, due_at = now() + interval '10 seconds' WHERE message_id = $1`, cut)
-			d.exec(`UPDATE outbox SET home = 'smart' WHERE message_id = $1`, away)
+			d.exec(`UPDATE outbox SET original_carrier = 'smart' WHERE message_id = $1`, away)
 			back := d.pending(1)[0] // its own carrier may have it, sends it again, and was down
 			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at)
 				VALUES ($1, 1, 1, 'smart', '', '?y', now())`, back)
-			d.exec(`UPDATE outbox SET home = 'smart', attempts = 1 WHERE message_id = $1`, back)
+			d.exec(`UPDATE outbox SET original_carrier = 'smart', attempts = 1 WHERE message_id = $1`, back)
 			d.exec(`UPDATE outbox SET due_at = now() + interval '20 minutes', since = now() + interval '20 minutes',
 				pushed_at = NULL WHERE message_id = $1`, quiet)
 			d.exec(`UPDATE outbox SET claimed_by = 7, epoch = 1, begun = true WHERE message_id = $1`, claimed)

@@ -24,9 +24,9 @@ var exceptions = []exception{
 	{"letters", "sessions", "operations/token.go", "no transaction that ends sessions writes a letter about a key"},
 	{"opt_outs", "companies", "switchboard/",
 		"it changes the row of a company only before the first entry of that company"},
-	{"concat_refs", "", "messages/purgemessages.go", "it locks rows of long final messages, which no transaction locks " +
+	{"concat_refs", "", "messages/retention/purgemessages.go", "it locks rows of long final messages, which no transaction locks " +
 		"before it waits for a reference"},
-	{"concat_refs", "", "messages/obscure.go", "as above"},
+	{"concat_refs", "", "messages/retention/obscure.go", "as above"},
 }
 
 type (
@@ -44,7 +44,7 @@ const (
 // TestOrder compares what the tests found with ARCHITECTURE.md, and fails for circles.
 func TestOrder(t *testing.T) {
 	if *found == "" {
-		t.Skip("without -found there is nothing to check")
+		return // one package alone has found nothing: scripts/test.sh gives the folder
 	}
 	all, unused := read(t, *found)
 	for _, x := range unused {
