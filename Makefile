@@ -56,7 +56,7 @@ bench-compare: build ## this tree against another, built, by turns (OLD=../older
 drill: build ## a night's faults before a real Prometheus: does the right alert fire? (NORMAL=30s ONLY=receipts)
 	@exec scripts/drill.sh
 
-flaky: ## hunt tests that fail now and then: all of them, again and again, on a busy machine (FLAKYTIME=1h PACKAGES=./queue RUN=TestWatermarks)
+flaky: ## hunt tests that fail now and then: all of them, again and again, on a busy machine (FLAKYTIME=1h PACKAGES=./internal/queue RUN=TestWatermarks)
 	@exec scripts/flaky.sh
 
 clean: ## delete what was built, and what `make run` keeps in .run

@@ -8,9 +8,9 @@ import (
 
 	"intumwa/campaigns"
 	"intumwa/intake"
+	"intumwa/internal/queue"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
-	"intumwa/queue"
 	"intumwa/sms"
 )
 

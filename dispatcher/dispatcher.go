@@ -38,7 +38,7 @@ import (
 	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
-	"intumwa/queue"
+	"intumwa/internal/queue"
 	"intumwa/smpp"
 	"intumwa/webhooks"
 )

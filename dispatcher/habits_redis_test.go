@@ -13,9 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"intumwa/dispatcher/setup"
+	"intumwa/internal/queue"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
-	"intumwa/queue"
 	"intumwa/tools/carriersim"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/settling"
-	"intumwa/queue"
+	"intumwa/internal/queue"
 	"intumwa/smpp"
 )
 

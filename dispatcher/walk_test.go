@@ -11,9 +11,9 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/recovery"
+	"intumwa/internal/queue"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
-	"intumwa/queue"
 	"intumwa/sms"
 )
 

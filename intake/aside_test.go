@@ -19,10 +19,10 @@ import (
 	"intumwa/accounts/companies"
 	"intumwa/billing"
 	"intumwa/internal/postgres"
+	"intumwa/internal/queue"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/messages/statistics"
-	"intumwa/queue"
 	"intumwa/sms"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"intumwa/billing"
 	"intumwa/internal/postgres"
+	"intumwa/internal/queue"
 	"intumwa/messages"
-	"intumwa/queue"
 	"intumwa/webhooks"
 )
 

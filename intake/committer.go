@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"intumwa/queue"
+	"intumwa/internal/queue"
 )
 
 const (

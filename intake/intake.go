@@ -25,8 +25,8 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/testnumbers"
+	"intumwa/internal/queue"
 	"intumwa/messages"
-	"intumwa/queue"
 	"intumwa/sms"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"intumwa/internal/postgres"
+	"intumwa/internal/queue"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
-	"intumwa/queue"
 	"intumwa/sms"
 )
 

@@ -8,8 +8,8 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/billing"
-	"intumwa/exports"
 	"intumwa/messages/retention"
+	"intumwa/reports/exports"
 	"intumwa/sms"
 )
 

@@ -3,7 +3,7 @@ package operations
 import (
 	"context"
 
-	"intumwa/exports"
+	"intumwa/reports/exports"
 )
 
 // exported is the act of reading all messages of a company and month.

@@ -6,11 +6,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/messages/lookup"
 	"intumwa/messages/receipts"
 	"intumwa/messages/retention"
+	"intumwa/reports/exports"
 	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/verifications"

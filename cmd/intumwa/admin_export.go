@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"intumwa/exports"
+	"intumwa/reports/exports"
 	"intumwa/sms"
 )
 

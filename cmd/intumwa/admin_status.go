@@ -14,9 +14,9 @@ import (
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
+	"intumwa/internal/queue"
 	"intumwa/messages/outbox"
 	"intumwa/messages/rerouting"
-	"intumwa/queue"
 	"intumwa/sms"
 )
 

@@ -15,9 +15,9 @@ import (
 	"intumwa/configs"
 	"intumwa/dispatcher/settling"
 	"intumwa/intake"
+	"intumwa/internal/queue"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
-	"intumwa/queue"
 	"intumwa/sms"
 )
 

@@ -11,10 +11,10 @@ import (
 	"intumwa/dispatcher/profile"
 	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
-	"intumwa/queue"
+	"intumwa/inbound/switchboard"
+	"intumwa/internal/queue"
 	"intumwa/smpp"
 	"intumwa/sms"
-	"intumwa/switchboard"
 )
 
 // Configuration words as constants of their packages. TestConfigurationWords compares them with configs.

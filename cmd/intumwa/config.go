@@ -14,7 +14,7 @@ import (
 
 	"intumwa/configs"
 	"intumwa/internal/postgres"
-	"intumwa/queue"
+	"intumwa/internal/queue"
 )
 
 type configCmd struct {

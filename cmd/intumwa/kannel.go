@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"intumwa/kannel"
+	"intumwa/api/kannel"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/sms"

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"intumwa/configs"
-	"intumwa/queue"
+	"intumwa/internal/queue"
 )
 
 const (

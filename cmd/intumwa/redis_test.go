@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"intumwa/configs"
+	"intumwa/internal/queue"
 	"intumwa/internal/testenv"
-	"intumwa/queue"
 )
 
 // configOf is a set of servers in the configuration.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/internal/postgres"
-	"intumwa/queue"
+	"intumwa/internal/queue"
 )
 
 const (

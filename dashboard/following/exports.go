@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"intumwa/dashboard/web"
-	"intumwa/exports"
 	"intumwa/internal/postgres"
+	"intumwa/reports/exports"
 	"intumwa/sms"
 	"intumwa/texts"
 )

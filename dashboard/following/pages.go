@@ -15,10 +15,10 @@ import (
 	"intumwa/dashboard/testmode"
 	"intumwa/dashboard/web"
 	"intumwa/dispatcher/setup"
-	"intumwa/exports"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/messages/statistics"
+	"intumwa/reports/exports"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )

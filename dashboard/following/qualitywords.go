@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"intumwa/dashboard/web"
-	"intumwa/exports"
 	"intumwa/messages"
 	"intumwa/messages/statistics"
+	"intumwa/reports/exports"
 )
 
 // percentiles are those that tables and files show.

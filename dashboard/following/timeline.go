@@ -10,9 +10,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/dashboard/web"
-	"intumwa/exports"
 	"intumwa/internal/postgres"
 	"intumwa/messages/lookup"
+	"intumwa/reports/exports"
 	"intumwa/sms"
 	"intumwa/texts"
 	"intumwa/webhooks"

@@ -2,8 +2,8 @@ package signin
 
 import (
 	"intumwa/accounts/people"
+	"intumwa/internal/letters"
 	"intumwa/internal/mail"
-	"intumwa/letters"
 	"intumwa/texts"
 )
 

@@ -9,12 +9,12 @@ import (
 
 	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
+	"intumwa/internal/queue"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/messages/outbox"
 	"intumwa/messages/rerouting"
 	"intumwa/messages/retention"
-	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/webhooks"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"intumwa/queue"
+	"intumwa/internal/queue"
 )
 
 const (

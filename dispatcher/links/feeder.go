@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"intumwa/dispatcher/core"
+	"intumwa/internal/queue"
 	"intumwa/messages/outbox"
 	"intumwa/messages/submission"
-	"intumwa/queue"
 )
 
 // feed keeps the prefetch of one lane filled, from the queue while it is usable,

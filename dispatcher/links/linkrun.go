@@ -8,7 +8,7 @@ import (
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
-	"intumwa/queue"
+	"intumwa/internal/queue"
 	"intumwa/smpp"
 )
 

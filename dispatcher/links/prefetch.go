@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher/core"
-	"intumwa/queue"
+	"intumwa/internal/queue"
 )
 
 // singlesBeforeBatch is how many single sends go out in a row while a batch

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"intumwa/dispatcher/core"
+	"intumwa/internal/queue"
 	"intumwa/messages/outbox"
-	"intumwa/queue"
 )
 
 func journeysOf(lane queue.Lane, n int) []*core.InFlight {

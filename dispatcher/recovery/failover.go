@@ -7,8 +7,8 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
+	"intumwa/internal/queue"
 	"intumwa/messages/rerouting"
-	"intumwa/queue"
 )
 
 // Failover moves the messages of a carrier with no link serving for FailoverAfter to its

@@ -8,8 +8,8 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
+	"intumwa/internal/queue"
 	"intumwa/messages/outbox"
-	"intumwa/queue"
 )
 
 // quietNow returns the companies whose batches are not sent now.

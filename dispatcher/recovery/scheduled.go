@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"intumwa/dispatcher/core"
+	"intumwa/internal/queue"
 	"intumwa/messages/outbox"
-	"intumwa/queue"
 )
 
 const (

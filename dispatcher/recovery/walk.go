@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dispatcher/core"
+	"intumwa/internal/queue"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
-	"intumwa/queue"
 )
 
 // WalkOutbox reads the next rows and acts on them.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/queue"
+	"intumwa/internal/queue"
 )
 
 // TestFaultOf: each error of servers and networks has its fault.

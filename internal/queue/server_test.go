@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"intumwa/internal/queue"
 	"intumwa/internal/testenv"
-	"intumwa/queue"
 )
 
 // queueOn returns a queue on a test's own server.

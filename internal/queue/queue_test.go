@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"intumwa/internal/queue"
 	"intumwa/internal/testenv"
-	"intumwa/queue"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
