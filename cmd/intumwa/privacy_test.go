@@ -13,7 +13,7 @@ import (
 
 // impersonal are the columns that hold words of the program, names from the configuration, or figures.
 const impersonal = `
-	batches.kind messages.carrier outbox.carrier outbox.home scheduled.carrier campaigns.paused companies.quiet_hours
+	batches.kind messages.carrier outbox.carrier outbox.original_carrier scheduled.carrier campaigns.paused companies.quiet_hours
 	backlogs.carrier carrier_moves.from_carrier carrier_moves.to_carrier carrier_moves.reason segments.carrier segments.link
 	receipts.carrier receipts.link receipts.outcome inbound.carrier inbound.link inbound.outcome inbound.part_number
 	inbound_messages.carrier inbound_routes.address inbound_routes.carrier inbound_routes.keyword inbound_routes.sender
