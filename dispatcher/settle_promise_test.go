@@ -47,8 +47,8 @@ func (b *bench) beside(id int64) *bench {
 	return other
 }
 
-// play is one message, two processes that send it, and its carrier, which may have a second
-// carrier. The processes settle what happens in lots, in any order.
+// play is one message, two processes that send it, and its carrier, which may have a second carrier. The processes
+// settle what happens in batches, in any order.
 type play struct {
 	*rapid.T
 	second    bool
