@@ -66,6 +66,7 @@ var byHand = []struct{ page, has, why string }{
 		"promotes a standby"},
 	{"high-availability.md", "intumwa-backup base", "there"},
 	{"high-availability.md", "application_name=PRIMARY", "on the lost machine"},
+	{"runbooks/gateway-down.md", "restart prometheus", "restarts the machine's Prometheus"},
 	{"install.md", "sha256sum -c", "downloads packages"},
 	{"install.md", "shared_buffers", "restarts the machine's PostgreSQL with another memory"},
 	{"install.md", "maxmemory-policy", "changes the machine's Redis"},
