@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"intumwa/internal/testenv"
 )
 
 // sent sends a message and returns its ULID.
@@ -38,9 +40,7 @@ func (w *world) sentBatch(customer, body string) string {
 
 func (w *world) exec(statement string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(w.t.Context(), statement, args...); err != nil {
-		w.t.Fatalf("%s: %v", statement, err)
-	}
+	testenv.Exec(w.t, w.pool, statement, args...)
 }
 
 const view = `{"id":"ULID","message_id":1,"batch_id":null,"status":"pending","to":"+25779123456","sender":"ACME","message":"Bonjour <&>","encoding":"gsm7",

@@ -134,7 +134,5 @@ func (w *world) accept(company, user int64, number sms.Number, carrier string) u
 
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(context.WithoutCancel(w.t.Context()), sql, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Exec(w.t, w.pool, sql, args...)
 }

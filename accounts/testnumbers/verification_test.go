@@ -14,6 +14,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/otp"
+	"intumwa/internal/testenv"
 	"intumwa/sms"
 )
 
@@ -26,12 +27,12 @@ const (
 // later ages everything that happened so far.
 func (a *world) later(t *testing.T, d time.Duration) {
 	t.Helper()
-	a.exec(t, `update test_number_codes set created_at = created_at - $1::interval`, d)
+	a.Exec(t, `update test_number_codes set created_at = created_at - $1::interval`, d)
 }
 
 // start calls StartVerification in a transaction.
 func (a *world) start(t *testing.T, r CodeRequest) (code otp.Secret, err error) {
-	err = pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginFunc(t.Context(), a.Pool, func(tx pgx.Tx) (err error) {
 		code, err = a.testNumbers.StartVerification(t.Context(), tx, r)
 		return err
 	})
@@ -68,7 +69,7 @@ func other(code string) string {
 
 func TestVerification(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
+	user := a.User(t, "a@example.com").ID
 	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, "123456"); !errors.Is(err, ErrNoCode) {
 		t.Errorf("no code yet: %v", err)
 	}
@@ -77,7 +78,7 @@ func TestVerification(t *testing.T) {
 		t.Fatalf("code %q", code)
 	}
 	var secret []byte
-	if err := a.pool.QueryRow(t.Context(), `select secret from test_number_codes`).Scan(&secret); err != nil ||
+	if err := a.Pool.QueryRow(t.Context(), `select secret from test_number_codes`).Scan(&secret); err != nil ||
 		bytes.Contains(secret, []byte(code)) {
 		t.Errorf("the code is stored: %v", err)
 	}
@@ -90,7 +91,7 @@ func TestVerification(t *testing.T) {
 		wrong.Left != 4 {
 		t.Errorf("a wrong code: %v", err)
 	}
-	if _, err := on(a.pool).testNumbers.ConfirmVerification(t.Context(), user, code); err != nil {
+	if _, err := on(a.Pool).testNumbers.ConfirmVerification(t.Context(), user, code); err != nil {
 		t.Errorf("the code, in another process: %v", err)
 	}
 	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); !errors.Is(err, ErrNoCode) {
@@ -104,7 +105,7 @@ func TestVerification(t *testing.T) {
 
 func TestCodeEnds(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
+	user := a.User(t, "a@example.com").ID
 
 	code := a.mustStart(t, user, one)
 	a.later(t, 10*time.Minute+time.Second)
@@ -140,7 +141,7 @@ func TestCodeEnds(t *testing.T) {
 
 func TestConcurrentTriesAreCounted(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
+	user := a.User(t, "a@example.com").ID
 	code := a.mustStart(t, user, one)
 	var (
 		all   sync.WaitGroup
@@ -166,8 +167,8 @@ func TestConcurrentTriesAreCounted(t *testing.T) {
 
 func TestCodesAreLimited(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
-	stranger := a.mustUser(t, "b@example.com").ID
+	user := a.User(t, "a@example.com").ID
+	stranger := a.User(t, "b@example.com").ID
 	var soon *TooSoonError
 
 	a.mustStart(t, user, one)
@@ -206,7 +207,7 @@ func TestConcurrentRequestsSendOneCode(t *testing.T) {
 		sent atomic.Int64
 	)
 	for i := range 8 {
-		user := a.mustUser(t, fmt.Sprintf("u%d@example.com", i)).ID
+		user := a.User(t, fmt.Sprintf("u%d@example.com", i)).ID
 		all.Go(func() {
 			var soon *TooSoonError
 			_, err := a.start(t, CodeRequest{User: user, Number: one})
@@ -226,7 +227,7 @@ func TestConcurrentRequestsSendOneCode(t *testing.T) {
 
 func TestReplacements(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
+	user := a.User(t, "a@example.com").ID
 	_, text := a.mustToken(t, "a@example.com")
 	hour := func() { a.later(t, time.Hour) }
 
@@ -258,5 +259,5 @@ func TestReplacements(t *testing.T) {
 		t.Errorf("by an operator: %+v, %v", n, err)
 	}
 	_, err := a.testNumbers.SetTestNumber(t.Context(), "unknown@example.com", one, true)
-	wants(t, "an unknown owner", err, accounts.ErrNotFound, "unknown@example.com")
+	testenv.Wants(t, "an unknown owner", err, accounts.ErrNotFound, "unknown@example.com")
 }
