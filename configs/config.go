@@ -116,11 +116,10 @@ type Redis struct {
 
 // Accounts bounds what an account may do in test mode, rule api 4.4.
 type Accounts struct {
-	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" max:"1000000" text:"Segments of test messages that an account may have sent or pending."`
-	TestNumberReplacements int    `yaml:"test_number_replacements" default:"3" min:"0" max:"1000000" text:"How often a verified test number may be replaced."`
-	TestCodesADay          int    `yaml:"test_codes_a_day" default:"500" min:"1" max:"1000000" text:"One-time codes in 24 hours for all companies that are not approved or have no credits, together. You pay for them. Of these, 20 to one client's network and 20 to one block of 10,000 numbers."`
-	VerificationsAnHour    int    `yaml:"verifications_an_hour" default:"10000" min:"1" max:"10000000" text:"Messages with codes of /v1/verifications that a company may send in an hour."`
-	OTPKey                 Secret `yaml:"otp_key" text:"Key of one-time codes and for hashes of SMPP passwords: at least 32 characters, the same in every process. A change ends all SMPP passwords. Empty: a copy of the database reveals both."`
+	TestQuota           int    `yaml:"test_quota" default:"5" min:"0" max:"1000000" text:"Segments of test messages that an account may have sent or pending."`
+	TestCodesADay       int    `yaml:"test_codes_a_day" default:"500" min:"1" max:"1000000" text:"One-time codes in 24 hours for all companies that are not approved or have no credits, together. You pay for them. Of these, 20 to one client's network and 20 to one block of 10,000 numbers."`
+	VerificationsAnHour int    `yaml:"verifications_an_hour" default:"10000" min:"1" max:"10000000" text:"Messages with codes of /v1/verifications that a company may send in an hour."`
+	OTPKey              Secret `yaml:"otp_key" text:"Key of one-time codes and for hashes of SMPP passwords: at least 32 characters, the same in every process. A change ends all SMPP passwords. Empty: a copy of the database reveals both."`
 }
 
 // Billing configures when credits are refunded.

@@ -32,7 +32,7 @@ func newWorld(t *testing.T) *world {
 func on(pool *pgxpool.Pool) *world {
 	holders := keys.NewHolders(pool, keys.Options{})
 	return &world{testenv.Filled{Pool: pool}, people.New(pool), keys.New(pool, nil, holders), holders,
-		New(pool, Options{Key: []byte("key"), Forget: holders.Forget, Replacements: 3})}
+		New(pool, Options{Key: []byte("key"), Forget: holders.Forget})}
 }
 
 func (a *world) mustToken(t *testing.T, email string) (keys.Token, string) {

@@ -178,7 +178,7 @@ func (a *Store) storeUnverified(ctx context.Context, tx pgx.Tx, userID int64, nu
 		return err
 	case current.Verified && current.PhoneNumber == number:
 		return ErrVerifiedAlready
-	case current.Verified && current.Replacements >= a.opts.Replacements:
+	case current.Verified && current.Left() == 0:
 		return ErrReplacements
 	case current.Verified:
 		current.Replacements++

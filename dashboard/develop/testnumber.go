@@ -62,7 +62,7 @@ func (ps *Pages) VerifyTestNumber(v *web.Visit, t web.Tenant) error {
 	}
 	m, err := ps.Test.Mode(v, t.Company)
 	next := "/test-number"
-	if m.Left == ps.Test.Replacements { // the first
+	if m.Left == testnumbers.MaxReplacements { // the first
 		next = "/first"
 	}
 	return v.Done(err, next, "flash.verifiednumber")
