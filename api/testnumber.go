@@ -46,7 +46,7 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 		return func() error {
 			ctx, cancel := background(c)
 			defer cancel()
-			_, err := a.TestNumbers.ConfirmVerification(ctx, caller(c).UserID, code)
+			_, err := a.TestNumbers.ConfirmCheck(ctx, caller(c).UserID, code)
 			return err
 		}
 	})

@@ -44,8 +44,8 @@ type LinkState struct {
 	ServedAt  time.Time `json:"served_at"` // when it could last carry messages
 	Unheld    bool      `json:"unheld"`    // no dispatcher holds it, or none has reported lately
 
-	Refused     Refusals `json:"refused"`      // segments refused in the last minute, by status
-	SendersHeld int      `json:"senders_held"` // senders whose messages wait because the carrier refuses them all
+	Refused        Refusals `json:"refused"`      // segments refused in the last minute, by status
+	SendersBlocked int      `json:"senders_held"` // senders whose messages wait because the carrier refuses them all
 
 	// RetiredTo is what takes over from the carrier, if that is retired: another one, or refuse. The link submits nothing.
 	RetiredTo *string `json:"retired_to"`
@@ -69,7 +69,7 @@ func (r Refusals) String() string {
 func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 	return postgres.All(ctx, pool, "reading the links", func(row pgx.CollectableRow) (l LinkState, err error) {
 		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
-			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld, &l.Refused, &l.SendersHeld, &l.RetiredTo)
+			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld, &l.Refused, &l.SendersBlocked, &l.RetiredTo)
 		return l, err
 	}, `
 		SELECT carrier, name,

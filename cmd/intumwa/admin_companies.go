@@ -94,7 +94,7 @@ func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 	}))
 }
 
-// warnOfNoReason warns if an approval or a verification is taken back without a reason.
+// warnOfNoReason warns if an approval or a review is taken back without a reason.
 func (o *operator) warnOfNoReason(reason string) {
 	if reason == "" {
 		_, _ = fmt.Fprintln(o.stderr, "intumwa: warning: without --reason the audit log does not say why")

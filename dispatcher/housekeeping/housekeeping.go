@@ -1,4 +1,5 @@
-// Package housekeeping does what no message waits for: holds, deadlines, refunds put off, notices, purges and gauges.
+// Package housekeeping does what no message waits for: suspensions, deadlines, refunds put off, notices, purges and
+// gauges.
 package housekeeping
 
 import (
@@ -14,16 +15,16 @@ import (
 // do, a part of them in each round.
 type Housekeeping struct {
 	*core.Core
-	refundsHeld bool                    // a locked balance delays refunds
-	holding     map[outbox.Hold]holding // the progress of the task hold
-	forgetAt    time.Time               // when companies that asked for finished batches are looked for next, if none asks
+	refundsHeld bool                            // a locked balance delays refunds
+	following   map[outbox.Suspension]following // the progress of the task hold
+	forgetAt    time.Time                       // when companies that asked for finished batches are looked for next, if none asks
 }
 
 // Tasks returns the tasks of housekeeping, in their order. A failed task does not stop the next.
 func (d *Housekeeping) Tasks() []*core.Task {
 	often, seldom := d.Opts.SweepInterval, 10*d.Opts.SweepInterval
 	return []*core.Task{
-		{Name: "hold", Every: often, Rest: core.Worked, Run: d.releaseHeld},
+		{Name: "hold", Every: often, Rest: core.Worked, Run: d.followApprovals},
 		{Name: "pay_refunds", Every: often, Rest: core.Worked, Run: d.PayOwed},
 		{Name: "low_balances", Every: often, Rest: core.Swept, Run: d.tellLow},
 		{Name: "finished_batches", Every: often, Rest: core.Worked, Run: d.TellFinished},
@@ -33,8 +34,8 @@ func (d *Housekeeping) Tasks() []*core.Task {
 	}
 }
 
-// holding is the progress of holding or releasing a sender's messages.
-type holding struct {
+// following is the progress of suspending or releasing a sender's messages.
+type following struct {
 	after int64 // the message to continue after
 	count int64 // of messages so far
 	done  bool

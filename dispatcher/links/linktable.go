@@ -55,8 +55,8 @@ type linkReport struct {
 	Throttled int32     `json:"throttled"`
 	Overdue   int       `json:"overdue"`
 
-	Refused     map[string]int32 `json:"refused"`
-	SendersHeld int              `json:"senders_held"`
+	Refused        map[string]int32 `json:"refused"`
+	SendersBlocked int              `json:"senders_held"`
 }
 
 func (m *Member) report(name string, w wantedLink) linkReport {
@@ -76,7 +76,7 @@ func (m *Member) report(name string, w wantedLink) linkReport {
 		TPS:      snap.TPS, LastError: snap.LastError, Broken: stopped.out, Accepted: minute.accepted,
 		Throttled: minute.throttled,
 		Overdue:   snap.Overdue,
-		Refused:   minute.refused, SendersHeld: stopped.held}
+		Refused:   minute.refused, SendersBlocked: stopped.blocked}
 }
 
 // lease acquires the leases of the configured links, reports the links that this process holds,

@@ -1,5 +1,5 @@
-// Package outbox has what waits for a carrier or for its time: the outbox and its claims, scheduled and held messages,
-// quiet hours, and the walk that finds what was lost. It changes no status.
+// Package outbox has what waits for a carrier or for its time: the outbox and its claims, scheduled and suspended
+// messages, quiet hours, and the walk that finds what was lost. It changes no status.
 package outbox
 
 import (
@@ -49,10 +49,10 @@ type Claimed struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time
 
-	// Copies are the recorded copies of its segments. Unread means that they could not be read: the message must be
+	// Records are the submit records of its segments. Unread means that they could not be read: the message must be
 	// released, not submitted.
-	Copies []submission.Copy
-	Unread bool
+	Records []submission.Record
+	Unread  bool
 
 	// Begun means that the claim counts as begun: Begin is not needed.
 	Begun bool
@@ -108,7 +108,7 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 	return append(claimed, others...), err
 }
 
-// claimPlain claims the messages that may be submitted (not held, not opted out) and whose rows have no xmax: no
+// claimPlain claims the messages that may be submitted (not suspended, not opted out) and whose rows have no xmax: no
 // transaction has locked or changed them. So it needs no lock before the update, which would cost a WAL record of 54
 // bytes and a second look at each row. If a row is locked after its xmax was read, claimPlain waits for a tenth of a
 // second and fails; if it was changed, it has an xmax by now.
@@ -119,7 +119,7 @@ var (
 	claimPlain = `
 		UPDATE outbox o SET claimed_by = $1, begun = $2, attempts = o.attempts + 1, epoch = o.epoch + 1
 		FROM messages m WHERE m.id = o.message_id AND o.xmax = 0 AND ` + claimByID + `
-			AND NOT (` + claimHolds + `) AND NOT (` + claimOptedOut +
+			AND NOT (` + claimSuspends + `) AND NOT (` + claimOptedOut +
 		`) AND (SELECT set_config('lock_timeout', '100', true)) IS NOT NULL
 		RETURNING ` + claimedColumns
 	claimOther = claimFree(claimByID)
@@ -132,25 +132,25 @@ var (
 // 3,165 pages and 52 ms instead of 69 pages and 0.1 ms.
 const claimByID = `o.message_id = ANY($3) AND o.carrier || '' = $4 AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()`
 
-// claimFree claims the outbox rows o that free selects, and holds those that must be held (claimHolds). OFFSET keeps
+// claimFree claims the outbox rows o that free selects, and suspends those that must be (claimSuspends). OFFSET keeps
 // the planner from evaluating that once for each column.
 func claimFree(free string) string {
 	return `
 	WITH free AS (
 		SELECT o.message_id FROM outbox o WHERE ` + free + ` FOR UPDATE SKIP LOCKED
 	), claim AS (
-		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.held THEN $1::bigint END, begun = $2,
-			attempts = CASE WHEN h.held THEN o.attempts WHEN ` + claimOptedOut + ` THEN 0 ELSE o.attempts + 1 END,
-			epoch = CASE WHEN h.held THEN o.epoch ELSE o.epoch + 1 END,
-			due_at = CASE WHEN h.held THEN ` + heldUntil + ` ELSE o.due_at END,
-			pushed_at = CASE WHEN NOT h.held THEN o.pushed_at END
-		FROM free JOIN messages m ON m.id = free.message_id CROSS JOIN LATERAL (SELECT ` + claimHolds + ` AS held OFFSET 0) h
+		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.suspended THEN $1::bigint END, begun = $2,
+			attempts = CASE WHEN h.suspended THEN o.attempts WHEN ` + claimOptedOut + ` THEN 0 ELSE o.attempts + 1 END,
+			epoch = CASE WHEN h.suspended THEN o.epoch ELSE o.epoch + 1 END,
+			due_at = CASE WHEN h.suspended THEN ` + suspendedUntil + ` ELSE o.due_at END,
+			pushed_at = CASE WHEN NOT h.suspended THEN o.pushed_at END
+		FROM free JOIN messages m ON m.id = free.message_id CROSS JOIN LATERAL (SELECT ` + claimSuspends + ` AS suspended OFFSET 0) h
 		WHERE o.message_id = free.message_id
-		RETURNING ` + claimedColumns + `, h.held
+		RETURNING ` + claimedColumns + `, h.suspended
 	), noted AS (
-		` + noteHolds("claim") + `
+		` + noteSuspensions("claim") + `
 	)
-	SELECT ` + claimedNames + ` FROM claim WHERE NOT held`
+	SELECT ` + claimedNames + ` FROM claim WHERE NOT suspended`
 }
 
 // ClaimDue claims up to limit rows of one lane without the queue, the oldest first: those that have been due for age
@@ -175,7 +175,7 @@ func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) (
 		}
 	}
 	// Read after the commit: a settlement that released a row just before this claim also recorded its segments.
-	return claimed, readCopies(ctx, s.pool, carrier, tried)
+	return claimed, readRecords(ctx, s.pool, carrier, tried)
 }
 
 func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
@@ -196,8 +196,8 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	return &c, nil
 }
 
-// readCopies sets the Copies of messages of a carrier, or with an error their Unread.
-func readCopies(ctx context.Context, db postgres.DB, carrier string, claimed []*Claimed) error {
+// readRecords sets the Records of messages of a carrier, or with an error their Unread.
+func readRecords(ctx context.Context, db postgres.DB, carrier string, claimed []*Claimed) error {
 	if len(claimed) == 0 {
 		return nil
 	}
@@ -205,9 +205,9 @@ func readCopies(ctx context.Context, db postgres.DB, carrier string, claimed []*
 	for i, c := range claimed {
 		ids[i] = c.ID
 	}
-	copies, err := receipts.Copies(ctx, db, carrier, ids)
+	records, err := receipts.Records(ctx, db, carrier, ids)
 	for _, c := range claimed {
-		c.Copies, c.Unread = copies[c.ID], err != nil
+		c.Records, c.Unread = records[c.ID], err != nil
 	}
 	return err
 }

@@ -53,7 +53,8 @@ var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` +
 // Otherwise it leaves the outbox and fails with submission.ReasonClosed. What the carrier may have stays with it until
 // a receipt, its expiry or an operator decides (Unanswered).
 //
-// It locks the rows before it reads their copies, so it sees the copies of claims that ended in between.
+// It locks the rows before it reads their submit records, so it sees the submit records of claims that ended in
+// between.
 func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
 	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("coalesce(w.original_carrier, w.carrier)")+
 		`, w.original_carrier, '') FROM outbox w JOIN messages m ON m.id = w.message_id

@@ -133,13 +133,13 @@ func plus(column string) string {
 // carriedKey are the columns that name a row of carried within its chunk, in the order of locking.
 const carriedKey = `day, carrier, link, company_id, test`
 
-// carriedOf is an SQL query that counts the copies of messages whose id, in a column, meets a condition.
+// carriedOf is an SQL query that counts the submit records of messages whose id, in a column, meets a condition.
 func carriedOf(condition func(column string) string) string {
 	return carriedIn(receipts.Carried(condition(`s.message_id`)) + ` c JOIN messages m ON m.id = c.message_id AND ` +
 		condition(`m.id`))
 }
 
-// carriedIn is the same of copies c joined with their messages m.
+// carriedIn is the same of submit records c joined with their messages m.
 func carriedIn(from string) string {
 	return `SELECT ` + burundiDay("c.submitted_at") +
 		` AS day, c.carrier COLLATE "C" AS carrier, c.link COLLATE "C" AS link, m.company_id, m.test,

@@ -30,10 +30,10 @@ func (a *world) later(t *testing.T, d time.Duration) {
 	a.Exec(t, `update test_number_codes set created_at = created_at - $1::interval`, d)
 }
 
-// start calls StartVerification in a transaction.
+// start calls StartCheck in a transaction.
 func (a *world) start(t *testing.T, r CodeRequest) (code otp.Secret, err error) {
 	err = pgx.BeginFunc(t.Context(), a.Pool, func(tx pgx.Tx) (err error) {
-		code, err = a.testNumbers.StartVerification(t.Context(), tx, r)
+		code, err = a.testNumbers.StartCheck(t.Context(), tx, r)
 		return err
 	})
 	if err == nil {
@@ -46,7 +46,7 @@ func (a *world) mustStart(t *testing.T, user int64, number sms.Number) string {
 	t.Helper()
 	code, err := a.start(t, CodeRequest{User: user, Number: number})
 	if err != nil {
-		t.Fatalf("StartVerification(%s): %v", number, err)
+		t.Fatalf("StartCheck(%s): %v", number, err)
 	}
 	return code.Code(a.testNumbers.opts.Key)
 }
@@ -54,9 +54,9 @@ func (a *world) mustStart(t *testing.T, user int64, number sms.Number) string {
 func (a *world) mustVerify(t *testing.T, user int64, number sms.Number) {
 	t.Helper()
 	code := a.mustStart(t, user, number)
-	if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err != nil || !n.Verified ||
+	if n, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); err != nil || !n.Verified ||
 		n.PhoneNumber != number {
-		t.Fatalf("ConfirmVerification(%s): %+v, %v", number, n, err)
+		t.Fatalf("ConfirmCheck(%s): %+v, %v", number, n, err)
 	}
 }
 
@@ -67,10 +67,10 @@ func other(code string) string {
 	return "000000"
 }
 
-func TestVerification(t *testing.T) {
+func TestNumberIsChecked(t *testing.T) {
 	a := newWorld(t)
 	user := a.User(t, "a@example.com").ID
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, "123456"); !errors.Is(err, ErrNoCode) {
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, "123456"); !errors.Is(err, ErrNoCode) {
 		t.Errorf("no code yet: %v", err)
 	}
 	code := a.mustStart(t, user, one)
@@ -87,14 +87,14 @@ func TestVerification(t *testing.T) {
 		t.Errorf("before the code: %+v, %v", n, err)
 	}
 	var wrong *WrongCodeError
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
 		wrong.Left != 4 {
 		t.Errorf("a wrong code: %v", err)
 	}
-	if _, err := on(a.Pool).testNumbers.ConfirmVerification(t.Context(), user, code); err != nil {
+	if _, err := on(a.Pool).testNumbers.ConfirmCheck(t.Context(), user, code); err != nil {
 		t.Errorf("the code, in another process: %v", err)
 	}
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); !errors.Is(err, ErrNoCode) {
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); !errors.Is(err, ErrNoCode) {
 		t.Errorf("the code again: %v", err)
 	}
 	a.later(t, time.Minute)
@@ -109,19 +109,19 @@ func TestCodeEnds(t *testing.T) {
 
 	code := a.mustStart(t, user, one)
 	a.later(t, 10*time.Minute+time.Second)
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); !errors.Is(err, ErrCodeExpired) {
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); !errors.Is(err, ErrCodeExpired) {
 		t.Errorf("after ten minutes: %v", err)
 	}
 
 	code = a.mustStart(t, user, one)
 	for i := range 5 {
 		var wrong *WrongCodeError
-		if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
+		if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
 			wrong.Left != 4-i {
 			t.Errorf("wrong try %d: %v", i+1, err)
 		}
 	}
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); !errors.Is(err, ErrCodeTries) {
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); !errors.Is(err, ErrCodeTries) {
 		t.Errorf("after five tries: %v", err)
 	}
 
@@ -130,11 +130,11 @@ func TestCodeEnds(t *testing.T) {
 	a.later(t, time.Minute)
 	next := a.mustStart(t, user, two)
 	if code != next {
-		if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err == nil {
+		if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); err == nil {
 			t.Error("the code of the number before is good for the new one")
 		}
 	}
-	if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, next); err != nil || n.PhoneNumber != two {
+	if n, err := a.testNumbers.ConfirmCheck(t.Context(), user, next); err != nil || n.PhoneNumber != two {
 		t.Errorf("the new number's code: %+v, %v", n, err)
 	}
 }
@@ -150,7 +150,7 @@ func TestConcurrentTriesAreCounted(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			var wrong *WrongCodeError
-			_, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code))
+			_, err := a.testNumbers.ConfirmCheck(t.Context(), user, other(code))
 			switch {
 			case errors.As(err, &wrong):
 				tried.Add(1)
@@ -240,7 +240,7 @@ func TestReplacements(t *testing.T) {
 		if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
 			t.Errorf("replacement %d does not clear the verification: %+v, %v", i+1, p, err)
 		}
-		if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err != nil || n.Replacements != i+1 {
+		if n, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); err != nil || n.Replacements != i+1 {
 			t.Fatalf("replacement %d: %+v, %v", i+1, n, err)
 		}
 		if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != number {
