@@ -268,7 +268,7 @@ func TestMisspeltVariablesAreWarnings(t *testing.T) {
 
 // FuzzLoad: Load returns for any file, and every problem is one line.
 func FuzzLoad(f *testing.F) {
-	f.Add(Sample())
+	f.Add(Sample)
 	for _, text := range []string{"a: &a [*a]", "carriers: &c\n  <<: *c\n", "&a : *a", "<<: [{a: 1}, *x]", "? {a: b}\n: c",
 		"!t x", "%YAML 1.2\n---\na: 1", "redis: {tls: [x]}", "carriers: [null, {links: [~]}]", "api: &x\n<<: *x"} {
 		f.Add(text)

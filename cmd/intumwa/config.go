@@ -50,7 +50,7 @@ func (check *configCheckCmd) Run(ctx context.Context, p *program) error {
 type configSampleCmd struct{}
 
 func (configSampleCmd) Run(p *program) error {
-	_, err := io.WriteString(p.stdout, configs.Sample())
+	_, err := io.WriteString(p.stdout, configs.Sample)
 	return err
 }
 
