@@ -1,8 +1,8 @@
 // Package configs reads an installation's one configuration file, overrides it from the environment, and reports every
 // mistake with its key path and line.
 //
-// [Config] is the table of keys: a field's tags are its key, default and bounds, its comment is the text. The sample file
-// and docs/configuration.md are generated from it.
+// [Config] is the table of keys: a field's tags are its key, default and bounds, its comment is the text. The sample
+// file and docs/configuration.md are generated from it.
 //
 // The file is YAML. Unknown keys are mistakes. ${NAME} in a value is replaced from the environment, ${file:PATH} from
 // a file, and $$ by a dollar. An environment variable can override any key, see [Load].

@@ -37,10 +37,13 @@ func sampleOf() string {
 	var out strings.Builder
 	out.WriteString(`# The configuration of Intumwa, every key at its default. Generated: go generate ./configs
 #
-# Required: database.url, redis.url (or redis.addresses), one carrier. "intumwa config check" reports all mistakes at once.
+# Required: database.url, redis.url (or redis.addresses), one carrier. "intumwa config check" reports all mistakes ` +
+		`at once.
 # ${NAME} in a value is an environment variable, ${file:/path} the line that a file has, $$ a dollar. Every key can be
-# overridden by a variable: INTUMWA_ and its path in upper case, e.g. INTUMWA_API_LISTEN; lists are comma-separated there,
-# carriers and links given by name: INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD. Durations are 500ms, 90s, 5m, 24h.
+# overridden by a variable: INTUMWA_ and its path in upper case, e.g. INTUMWA_API_LISTEN; lists are comma-separated ` +
+		`there,
+# carriers and links given by name: INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD. Durations are 500ms, 90s, ` +
+		`5m, 24h.
 `)
 	sampleSection(&out, reflect.TypeFor[Config](), "", "")
 	return out.String()
@@ -203,7 +206,8 @@ func words(section reflect.Type, f reflect.StructField) string {
 	return ""
 }
 
-func manualSection(section reflect.Type, path string, line func(path string, section reflect.Type, f reflect.StructField)) {
+func manualSection(section reflect.Type, path string,
+	line func(path string, section reflect.Type, f reflect.StructField)) {
 	for _, f := range reflect.VisibleFields(section) {
 		key := keyOf(f)
 		switch {

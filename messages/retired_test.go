@@ -138,7 +138,8 @@ func TestRetiring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := rerouting.Successors(list), (map[string]string{"smart": "", "leo": "lumitel", "onatel": ""}); !maps.Equal(got, want) {
+	want := map[string]string{"smart": "", "leo": "lumitel", "onatel": ""}
+	if got := rerouting.Successors(list); !maps.Equal(got, want) {
 		t.Errorf("successors %v, want %v", got, want)
 	}
 }

@@ -33,8 +33,8 @@ func newWorld(t *testing.T) *world {
 
 // on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	return &world{testenv.Filled{Pool: pool}, people.New(pool), people.NewSignIn(pool, nil), people.NewSessions(pool), companies.New(pool, nil),
-		senders.New(pool, "", nil), keys.New(pool, nil, nil)}
+	return &world{testenv.Filled{Pool: pool}, people.New(pool), people.NewSignIn(pool, nil), people.NewSessions(pool),
+		companies.New(pool, nil), senders.New(pool, "", nil), keys.New(pool, nil, nil)}
 }
 
 const testPassword = "correct horse battery"

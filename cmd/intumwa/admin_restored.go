@@ -15,9 +15,9 @@ import (
 )
 
 type adminRestoredCmd struct {
-	Ahead   int64   `help:"By how many ids; 0: 5,000 for each second since the newest message, and 10 million at least." placeholder:"N"`
-	Pending string  `help:"Messages that waited for a carrier when the backup was made: hold them until you have decided (admin unanswered), or send them, also those that carriers have got since." enum:"hold,send" default:"hold"`
-	Stopped stopped `help:"When the gateway of the backup ended: messages that were due later wait as before. Now, when not given or without a time." placeholder:"T"`
+	Ahead   int64   `help:"By how many ids; 0: 5,000 a second since the newest message." placeholder:"N"`
+	Pending string  `help:"What waited in the backup: hold it (admin unanswered), or send it." enum:"hold,send" default:"hold"`
+	Stopped stopped `help:"When the gateway ended: what was due later waits as before." placeholder:"T"`
 }
 
 // stopped is an instant whose flag may come without a value: now.

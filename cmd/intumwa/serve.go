@@ -54,7 +54,7 @@ import (
 )
 
 type serveCmd struct {
-	Roles     []string `help:"Which parts to serve: api, dispatcher, webhooks, dashboard, smpp. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
+	Roles     []string `help:"Which parts to serve. Default: all." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
 	NoMigrate bool     `help:"Do not bring the database's schema up to date first."`
 }
 

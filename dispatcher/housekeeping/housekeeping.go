@@ -17,7 +17,7 @@ type Housekeeping struct {
 	*core.Core
 	refundsHeld bool                            // a locked balance delays refunds
 	following   map[outbox.Suspension]following // the progress of the task hold
-	forgetAt    time.Time                       // when companies that asked for finished batches are looked for next, if none asks
+	forgetAt    time.Time                       // the next look for companies that asked for finished batches
 }
 
 // Tasks returns the tasks of housekeeping, in their order. A failed task does not stop the next.

@@ -203,8 +203,8 @@ func (w *Worker) refused(m *core.InFlight, r *core.Result) {
 		!w.pace.flowing(r.At)) {
 		w.pace.throttled(r.At, r.At.Add(-r.Latency))
 	}
-	waits, blocked := w.breaker.refuse(refusal{at: r.At, sender: m.Msg.Sender, number: string(m.Msg.Number), status: r.Status,
-		class: class, first: m.Msg.Attempt == 1})
+	waits, blocked := w.breaker.refuse(refusal{at: r.At, sender: m.Msg.Sender, number: string(m.Msg.Number),
+		status: r.Status, class: class, first: m.Msg.Attempt == 1})
 	if waits {
 		r.Event = w.Carrier.Config().RefusedForNow(r.Status, m.Msg.Attempt)
 	}

@@ -96,8 +96,8 @@ func QueueMark(b *pgx.Batch, messages []int64, mark submission.Mark) {
 // Overrule marks the open submit records of messages at a carrier: an operator sends their segments again. The caller
 // holds the carrier's lock.
 func Overrule(ctx context.Context, tx pgx.Tx, carrier string, messages []int64) error {
-	if _, err := tx.Exec(ctx, `UPDATE segments s SET mark = $3 WHERE message_id = ANY($1) AND carrier = $2 AND `+openRecord,
-		messages, carrier, int16(submission.Overruled)); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE segments s SET mark = $3 WHERE message_id = ANY($1) AND carrier = $2 AND `+
+		openRecord, messages, carrier, int16(submission.Overruled)); err != nil {
 		return fmt.Errorf("marking the unanswered segments of %d messages: %w", len(messages), err)
 	}
 	return nil
@@ -212,6 +212,7 @@ func Carried(condition string) string {
 // carrier accepted, by its answer or a receipt: message_id, link, key, carrier_id as the carrier wrote it (empty if it
 // gave none), submitted_at.
 func Accepted(condition string) string {
-	return `(SELECT s.message_id, s.link, s.key, CASE WHEN s.key LIKE '?%' OR s.key LIKE '!%' THEN '' ELSE coalesce(s.carrier_id, s.key) END AS carrier_id, s.submitted_at
+	return `(SELECT s.message_id, s.link, s.key, CASE WHEN s.key LIKE '?%' OR s.key LIKE '!%' THEN ''
+		ELSE coalesce(s.carrier_id, s.key) END AS carrier_id, s.submitted_at
 		FROM segments s WHERE ` + proven + ` AND ` + condition + `)`
 }

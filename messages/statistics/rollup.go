@@ -51,8 +51,10 @@ func rollup(from, times string) string {
 			FROM (
 				SELECT m.company_id, ` + burundiDay("m.created_at") +
 		` AS day, m.carrier COLLATE "C" AS carrier, m.sender COLLATE "C" AS sender,
-					CASE WHEN m.test THEN 2 WHEN m.batch_id IS NULL THEN 0 ELSE 1 END::smallint AS kind, coalesce(m.channel, 0::smallint) AS channel,
-					coalesce(m.cost_center COLLATE "C", '') AS cost_center, CASE WHEN m.status = 0 AND t.may_have THEN 3::smallint ELSE m.status END AS status,
+					CASE WHEN m.test THEN 2 WHEN m.batch_id IS NULL THEN 0 ELSE 1 END::smallint AS kind,
+					coalesce(m.channel, 0::smallint) AS channel,
+					coalesce(m.cost_center COLLATE "C", '') AS cost_center,
+					CASE WHEN m.status = 0 AND t.may_have THEN 3::smallint ELSE m.status END AS status,
 					` + shortReason + ` AS reason,
 					width_bucket(t.first_at - greatest(m.created_at, m.send_at), ` + sqlBounds + `) AS b1,
 					CASE WHEN coalesce(m.sent_at, m.failed_at) BETWEEN t.reported AND t.reported_last
