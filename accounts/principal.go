@@ -29,7 +29,9 @@ type Company struct {
 }
 
 // JoinedCompany are the columns of Company.Joined behind a left join: the id is 0 where there is no company.
-const JoinedCompany = `coalesce(c.id, 0), coalesce(c.owner_id, 0), coalesce(c.name, ''), coalesce(c.approved, false), coalesce(c.verified, false), coalesce(c.smart_encoding, false), coalesce(c.quiet_hours, '')`
+const JoinedCompany = `coalesce(c.id, 0), coalesce(c.owner_id, 0), coalesce(c.name, ''),
+	coalesce(c.approved, false), coalesce(c.verified, false), coalesce(c.smart_encoding, false),
+	coalesce(c.quiet_hours, '')`
 
 // Joined are the destinations of JoinedCompany.
 func (c *Company) Joined() []any {

@@ -43,7 +43,6 @@ type Options struct {
 	TestQuota    int           // segments an account, rule api 4.4.5
 	DashboardURL string        // where users create companies and tokens; "": the documents do not link to it
 	DocsNotice   string        // for the reference, from the operator
-	Replacements int           // how often a verified test number may be replaced
 	StopWords    []string      // for the documents: words by which handsets opt out
 	StartWords   []string      // and in again
 	Validity     time.Duration // for the documents: how long a message without expire_at is tried

@@ -42,10 +42,12 @@ func (w *world) recordEvents(customer string, n int64) {
 		WHERE id / 8 % 3 = 1`)
 	w.exec(`UPDATE webhook_deliveries SET due = 'infinity', tries = 6, given_up_at = now(), attempts = '[
 		{"at":"2026-03-01T08:00:02.512Z","ms":41,"status":503,"result":"5xx","excerpt":"a\u0007way\nnow"},
-		{"at":"2026-03-01T08:00:12.6Z","ms":5,"result":"dns","error":"the host name does not resolve"}]' WHERE id / 8 % 3 = 2`)
+		{"at":"2026-03-01T08:00:12.6Z","ms":5,"result":"dns","error":"the host name does not resolve"}]' WHERE id / 8 % 3 ` +
+		`= 2`)
 }
 
-const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"sms.failed","state":"failed","attempt_count":2,
+const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"sms.failed","state":"failed",` +
+	`"attempt_count":2,
 	"created_at":"TIME","next_at":null,"finished_at":"TIME"}`
 
 func TestDelivery(t *testing.T) {
@@ -57,7 +59,8 @@ func TestDelivery(t *testing.T) {
 	detail := func(delivery string) string {
 		return strings.TrimSuffix(delivery, "}") + `,"body":"BODY","attempts":[
 			{"number":1,"at":"TIME","result":"5xx","status":503,"duration_ms":41,"error":null,"answer":"away now"},
-			{"number":2,"at":"TIME","result":"dns","status":null,"duration_ms":5,"error":"the host name does not resolve","answer":null}]}`
+			{"number":2,"at":"TIME","result":"dns","status":null,"duration_ms":5,"error":"the host name does not resolve",` +
+			`"answer":null}]}`
 	}
 	masked := func(body string) string {
 		var v map[string]any

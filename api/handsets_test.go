@@ -153,7 +153,8 @@ func TestOptOutList(t *testing.T) {
 	add(`{"phone_number":"79 12 34 01","sender":"ACME"}`, `{"added":1,"unchanged":0}`)
 	add(`{"phone_number":"+25779123401","sender":"ACME"}`, `{"added":0,"unchanged":1}`)
 	add(
-		`{"opt_outs":[{"phone_number":"79123401","sender":"ACME"},{"phone_number":"79123402"},{"phone_number":"79123403","sender":null},{"phone_number":"79123402"}]}`, `{"added":2,"unchanged":2}`)
+		`{"opt_outs":[{"phone_number":"79123401","sender":"ACME"},{"phone_number":"79123402"},{"phone_number":"79123403",`+
+			`"sender":null},{"phone_number":"79123402"}]}`, `{"added":2,"unchanged":2}`)
 	add(`{"phone_number":"79123404","opt_outs":null}`, `{"added":1,"unchanged":0}`)
 	list := func(customer, query string) (numbers string, cursor string) {
 		t.Helper()
@@ -225,19 +226,26 @@ func TestOptOutsRefused(t *testing.T) {
 		{`{}`, 422,
 			`{"message":"The phone number is required.","errors":{"phone_number":["The phone number is required."]}}`},
 		{`{"phone_number":"22123401","sender":"A B"}`, 422,
-			`{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone number must be a valid Burundi (+257) number."],"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
+			`{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone ` +
+				`number must be a valid Burundi (+257) number."],"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
 		{`{"phone_number":"79123401","sender":7}`, 422,
-			`{"message":"The sender must be 1-11 alphanumeric characters.","errors":{"sender":["The sender must be 1-11 alphanumeric characters."]}}`},
+			`{"message":"The sender must be 1-11 alphanumeric characters.","errors":{"sender":["The sender must be 1-11 ` +
+				`alphanumeric characters."]}}`},
 		{`{"opt_outs":[]}`, 422,
-			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one item."]}}`},
+			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one ` +
+				`item."]}}`},
 		{`{"opt_outs":7}`, 422,
-			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one item."]}}`},
+			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must contain at least one ` +
+				`item."]}}`},
 		{`{"opt_outs":[` + items + `]}`, 422,
-			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must not contain more than 500 items."]}}`},
+			`{"message":"The given data was invalid.","errors":{"opt_outs":["The opt_outs field must not contain more than ` +
+				`500 items."]}}`},
 		{`{"opt_outs":[{"phone_number":"79123401"},{"sender":"-"},7,{"phone_number":"1"}]}`, 422,
 			`{"message":"The given data was invalid.","errors":{
-			"opt_outs.1.phone_number":["The opt_outs.1.phone_number field is required."],"opt_outs.1.sender":["The opt_outs.1.sender field must be 1-11 alphanumeric characters."],
-			"opt_outs.2.phone_number":["The opt_outs.2.phone_number field is required."],"opt_outs.3.phone_number":["The opt_outs.3.phone_number field must be a valid Burundi (+257) number."]}}`},
+			"opt_outs.1.phone_number":["The opt_outs.1.phone_number field is required."],"opt_outs.1.sender":["The ` +
+				`opt_outs.1.sender field must be 1-11 alphanumeric characters."],
+			"opt_outs.2.phone_number":["The opt_outs.2.phone_number field is required."],"opt_outs.3.phone_number":["The ` +
+				`opt_outs.3.phone_number field must be a valid Burundi (+257) number."]}}`},
 		{`{"phone_number":"79123401","sender":"UNKNOWN"}`, 400, messageJSON("Sender not found.")},
 		{`{"opt_outs":[{"phone_number":"79123401","sender":"acme"}]}`, 400, messageJSON("Sender not found.")},
 		{`{`, 400, messageJSON("The request body is not valid JSON.")},

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"intumwa/internal/testenv"
 )
 
 // sent sends a message and returns its ULID.
@@ -38,12 +40,11 @@ func (w *world) sentBatch(customer, body string) string {
 
 func (w *world) exec(statement string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(w.t.Context(), statement, args...); err != nil {
-		w.t.Fatalf("%s: %v", statement, err)
-	}
+	testenv.Exec(w.t, w.pool, statement, args...)
 }
 
-const view = `{"id":"ULID","message_id":1,"batch_id":null,"status":"pending","to":"+25779123456","sender":"ACME","message":"Bonjour <&>","encoding":"gsm7",
+const view = `{"id":"ULID","message_id":1,"batch_id":null,"status":"pending","to":"+25779123456","sender":"ACME",` +
+	`"message":"Bonjour <&>","encoding":"gsm7",
 	"segments":1,"test":false,"carrier":"leo","failure_reason":null,"created_at":"TIME","sent_at":null,"failed_at":null,
 	"timeline":[{"at":"TIME","event":"accepted","detail":null}]}`
 
@@ -70,7 +71,8 @@ func TestGetMessage(t *testing.T) {
 		`"failed_at":null`, `"failed_at":"TIME"`,
 		`"timeline":[{"at":"TIME","event":"accepted","detail":null}]`,
 		`"timeline":[{"at":"TIME","event":"accepted","detail":null},
-		{"at":"TIME","event":"submitted","detail":"segment 1 of 1 by leo-1"},{"at":"TIME","event":"receipt","detail":"segment 1: UNDELIV"},
+		{"at":"TIME","event":"submitted","detail":"segment 1 of 1 by leo-1"},{"at":"TIME","event":"receipt",`+
+			`"detail":"segment 1: UNDELIV"},
 		{"at":"TIME","event":"failed","detail":"UNDELIV 027"}]`).Replace(view)
 	sameJSON(t, got.body, want)
 	for _, exact := range []string{`"failed_at":"2026-03-01T08:00:02+00:00"`, `"at":"2026-03-01T08:00:02.480+00:00"`} {

@@ -17,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/text/language"
 
+	"intumwa/accounts/testnumbers"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
@@ -137,8 +138,8 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	}
 	c := &e.content
 	c.Outcomes = outcomeRows(o.Refund, language)
-	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard, c.Notice = o.TestSender, o.TestQuota, o.Replacements,
-		rateLimit, o.DashboardURL, o.DocsNotice
+	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard, c.Notice = o.TestSender, o.TestQuota,
+		testnumbers.MaxReplacements, rateLimit, o.DashboardURL, o.DocsNotice
 	c.TemplateExample = `{
   "sender": "ACME",
   "template": "Bonjour {{name}}, votre code est {{ code }}.",

@@ -33,7 +33,8 @@ import json
 import sys
 
 # Some frameworks make a surrogate of an octet that is not ASCII.
-assert not verify("whsec_", {"x-webhook-signature": "\udce9", "webhook-signature": "v1,\udce9", "webhook-id": "\udce9"}, b"", 0)
+assert not verify("whsec_", {"x-webhook-signature": "\udce9", "webhook-signature": "v1,\udce9", "webhook-id": ` +
+		`"\udce9"}, b"", 0)
 print(json.dumps([verify(c["Whsec"], c["Headers"], c["Body"].encode(), c["Now"]) for c in json.load(sys.stdin)]))
 `,
 	"cs": `

@@ -46,7 +46,7 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 		return func() error {
 			ctx, cancel := background(c)
 			defer cancel()
-			_, err := a.TestNumbers.ConfirmVerification(ctx, caller(c).UserID, code)
+			_, err := a.TestNumbers.ConfirmCheck(ctx, caller(c).UserID, code)
 			return err
 		}
 	})
@@ -114,7 +114,7 @@ func (p *problems) oneTimeCode(v value) string {
 // getTestNumber is GET /v1/test-number.
 func (a *API) getTestNumber(c *gin.Context) (view testNumberView, err error) {
 	ctx, user := c.Request.Context(), caller(c).UserID
-	view = testNumberView{Sender: a.opts.TestSender, ReplacementsLeft: a.opts.Replacements}
+	view = testNumberView{Sender: a.opts.TestSender, ReplacementsLeft: testnumbers.MaxReplacements}
 	number, err := a.TestNumbers.TestNumberOf(ctx, user)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
@@ -123,7 +123,7 @@ func (a *API) getTestNumber(c *gin.Context) (view testNumberView, err error) {
 	default:
 		text := string(number.PhoneNumber)
 		view.PhoneNumber, view.Verified = &text, number.Verified
-		view.ReplacementsLeft = max(0, a.opts.Replacements-number.Replacements)
+		view.ReplacementsLeft = number.Left()
 	}
 	used := 0
 	if company := caller(c).Company; company != nil {

@@ -23,9 +23,12 @@ func TestUsage(t *testing.T) {
 	sent, failed := `"accepted":1,"sent":1,"failed":0,"pending":0,"segments":1,"credits":1}`,
 		`"accepted":1,"sent":0,"failed":1,"pending":0,"segments":1,"credits":1}`
 	for query, want := range map[string]string{
-		"from=2026-03-01&to=2026-04-30":        `{"from":"2026-03-01","to":"2026-04-30","provisional":false,"data":[{"day":"2026-03-31",` + sent + `,{"day":"2026-04-01",` + failed + `]}`,
-		"from=2026-04-01&to=2026-04-01&by=day": `{"from":"2026-04-01","to":"2026-04-01","provisional":false,"data":[{"day":"2026-04-01",` + failed + `]}`,
-		"from=2026-03-31&to=2026-04-01&by=carrier,month,cost_center,sender": `{"from":"2026-03-31","to":"2026-04-01","provisional":false,"data":[
+		"from=2026-03-01&to=2026-04-30": `{"from":"2026-03-01","to":"2026-04-30","provisional":false,` +
+			`"data":[{"day":"2026-03-31",` + sent + `,{"day":"2026-04-01",` + failed + `]}`,
+		"from=2026-04-01&to=2026-04-01&by=day": `{"from":"2026-04-01","to":"2026-04-01","provisional":false,` +
+			`"data":[{"day":"2026-04-01",` + failed + `]}`,
+		"from=2026-03-31&to=2026-04-01&by=carrier,month,cost_center," +
+			"sender": `{"from":"2026-03-31","to":"2026-04-01","provisional":false,"data":[
 			{"month":"2026-03","carrier":"leo","sender":"ACME","cost_center":"sales",` + sent +
 			`,{"month":"2026-04","carrier":"lumitel","sender":"ACME","cost_center":"",` + failed + `]}`,
 		"from=2026-05-01&to=2027-06-04&by=month": `{"from":"2026-05-01","to":"2027-06-04","provisional":` +
@@ -47,7 +50,8 @@ func TestUsage(t *testing.T) {
 	got := w.do("live", "GET", "/v1/usage?from=2026-04-01&to=2026-04-01", "")
 	sameJSON(
 		t, got.body,
-		`{"from":"2026-04-01","to":"2026-04-01","provisional":true,"data":[{"day":"2026-04-01","accepted":1,"sent":0,"failed":0,"pending":1,"segments":1,"credits":1}]}`)
+		`{"from":"2026-04-01","to":"2026-04-01","provisional":true,"data":[{"day":"2026-04-01","accepted":1,"sent":0,`+
+			`"failed":0,"pending":1,"segments":1,"credits":1}]}`)
 	today := w.sent("live", single("79123456", "ACME", "Bonjour"))
 	day := time.Now().UTC().Add(2 * time.Hour).Format(time.DateOnly)
 	if got := w.do("live", "GET", "/v1/usage?from="+day+"&to="+day, ""); got.status != 200 {

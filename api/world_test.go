@@ -86,7 +86,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	}
 	holders := keys.NewHolders(w.pool, o.Keys)
 	w.keys = keys.New(w.pool, []byte("key"), holders)
-	numbers := testnumbers.Options{Key: []byte("key"), Forget: holders.Forget, Replacements: 3}
+	numbers := testnumbers.Options{Key: []byte("key"), Forget: holders.Forget}
 	if o.TestNumbers != nil {
 		o.TestNumbers(&numbers)
 	}
@@ -123,7 +123,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 			Timeout: 5 * time.Second})
 	}
 	w.plan = sms.NewPlan("6", "7", "31")
-	o.Plan, o.TestSender, o.TestQuota, o.Replacements = w.plan, testSender, 5, 3
+	o.Plan, o.TestSender, o.TestQuota = w.plan, testSender, 5
 	if w.handler, err = New(w.deps, o.Options); err != nil {
 		t.Fatal(err)
 	}

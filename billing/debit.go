@@ -75,7 +75,8 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Dur
 		)
 		INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
 		SELECT ($1::bigint[])[place], $3, -amount, after[place] + following, ref
-		FROM balance CROSS JOIN (SELECT unnest($4::bigint[]) AS place, unnest($5::bigint[]) AS amount, unnest($6::bigint[]) AS following, unnest($7::uuid[]) AS ref) u`,
+		FROM balance CROSS JOIN (SELECT unnest($4::bigint[]) AS place, unnest($5::bigint[]) AS amount,
+			unnest($6::bigint[]) AS following, unnest($7::uuid[]) AS ref) u`,
 		b.companies, totals, KindSend, places, amounts, following, refs).Exec(func(pgconn.CommandTag) error {
 		for i, d := range debits {
 			receipts[i] = b.charge(d, 0)

@@ -46,7 +46,8 @@ func (made *Campaign) key() pgtype.UUID { return uuid(made.ID) }
 
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-const campaignColumns = `ulid, company_id, name, sender, template, coalesce(cost_center, ''), reading, created_at, paused, coalesce(continued_by, 0)`
+const campaignColumns = `ulid, company_id, name, sender, template, coalesce(cost_center, ''), reading, created_at,
+	paused, coalesce(continued_by, 0)`
 
 const selectCampaign = `select ` + campaignColumns + ` from campaigns`
 

@@ -63,7 +63,8 @@ func TestHabitsOfFiles(t *testing.T) {
 				packedBook(
 					t,
 					sheetParts(
-						`<sheetData><row r="1"><c r="A1" t="str"><f>"pho"&amp;"ne"</f><v>phone</v></c></row><row r="2"><c r="A2"><f>79123455+1</f><v>79123456</v></c></row>
+						`<sheetData><row r="1"><c r="A1" t="str"><f>"pho"&amp;"ne"</f><v>phone</v></c></row><row r="2"><c `+
+							`r="A2"><f>79123455+1</f><v>79123456</v></c></row>
 			<row r="3"><c r="A3" t="str"><f>"+257"&amp;"71234567"</f><v>+25771234567</v></c></row></sheetData>`, ""))), "",
 			"phone", both},
 		"empty columns at the end": {"phone;nom;;;\n79123456;A;;;\n71234567;B;;;\n;;;;\n", "", "phone", both},

@@ -95,15 +95,23 @@ func deflated(t testing.TB, text string) []byte {
 
 // sheetParts returns the parts of a workbook with the XML of its one sheet.
 func sheetParts(sheetXML, strings string) map[string]string {
-	const ns = `xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"`
+	const ns = `xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" ` +
+		`xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"`
 	return map[string]string{
-		"[Content_Types].xml": `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>`,
-		"_rels/.rels":         `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
+		"[Content_Types].xml": `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override ` +
+			`PartName="/xl/workbook.xml" ` +
+			`ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>`,
+		"_rels/.rels": `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship ` +
+			`Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" ` +
+			`Target="xl/workbook.xml"/></Relationships>`,
 		"xl/workbook.xml": `<workbook ` + ns +
 			`><sheets><sheet name="Feuil1" sheetId="1" r:id="rId1"/></sheets></workbook>`,
-		"xl/_rels/workbook.xml.rels": `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet" Target="worksheets/sheet1.xml"/></Relationships>`,
-		"xl/worksheets/sheet1.xml":   `<worksheet ` + ns + `>` + sheetXML + `</worksheet>`,
-		"xl/sharedStrings.xml":       `<sst ` + ns + `>` + strings + `</sst>`,
+		"xl/_rels/workbook.xml.rels": `<Relationships ` +
+			`xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" ` +
+			`Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet" ` +
+			`Target="worksheets/sheet1.xml"/></Relationships>`,
+		"xl/worksheets/sheet1.xml": `<worksheet ` + ns + `>` + sheetXML + `</worksheet>`,
+		"xl/sharedStrings.xml":     `<sst ` + ns + `>` + strings + `</sst>`,
 	}
 }
 
@@ -152,7 +160,8 @@ func TestBooks(t *testing.T) {
 			packedBook(
 				t,
 				sheetParts(
-					`<sheetData><row><c t="inlineStr"><is><t>phone</t></is></c></row><row><c><v>2.5779123456E10</v></c></row></sheetData>`, "")), "1[phone] 2[25779123456]"},
+					`<sheetData><row><c t="inlineStr"><is><t>phone</t></is></c></row>`+
+						`<row><c><v>2.5779123456E10</v></c></row></sheetData>`, "")), "1[phone] 2[25779123456]"},
 		"rich text": {
 			packedBook(t, sheetParts(`<sheetData><row r="1"><c r="A1" t="s"><v>0</v></c></row></sheetData>`,
 				`<si><r><t>Ali</t></r><r><t>ne</t></r></si>`)), "1[Aline]"},
@@ -169,12 +178,14 @@ func TestBooks(t *testing.T) {
 			packedBook(
 				t,
 				sheetParts(
-					`<sheetData><row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="A1048576"><v>2</v></c></row></sheetData>`, "")), "1[1] 1048576[2]"},
+					`<sheetData><row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c `+
+						`r="A1048576"><v>2</v></c></row></sheetData>`, "")), "1[1] 1048576[2]"},
 		"only formatted cells": {
 			packedBook(
 				t,
 				sheetParts(
-					`<sheetData><row r="1"><c r="A1"><v>1</v></c></row><row r="2"><c r="A2" s="0"/><c r="XFD2" s="0"/></row></sheetData>`, "")), "1[1]"},
+					`<sheetData><row r="1"><c r="A1"><v>1</v></c></row><row r="2"><c r="A2" s="0"/><c r="XFD2" `+
+						`s="0"/></row></sheetData>`, "")), "1[1]"},
 	} {
 		rows, err := readAll(test.file)
 		if got := cells(rows); got != test.want || err != nil {
@@ -223,7 +234,8 @@ func TestHostileBooks(t *testing.T) {
 		"a tag without an end": packedBook(t, sheetParts("<sheetData><row "+strings.Repeat("x", maxTag), "")),
 		"entities": with(func(p map[string]string) {
 			p["xl/worksheets/sheet1.xml"] =
-				`<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><worksheet><sheetData><row r="1"><c r="A1" t="inlineStr"><is><t>&b;</t></is></c></row></sheetData></worksheet>`
+				`<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><worksheet><sheetData><row ` +
+					`r="1"><c r="A1" t="inlineStr"><is><t>&b;</t></is></c></row></sheetData></worksheet>`
 		}),
 		"deep nesting": packedBook(t, sheetParts(strings.Repeat("<a>", 500_000), "")),
 		"a row beyond the last": packedBook(t, sheetParts(

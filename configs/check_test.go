@@ -83,7 +83,8 @@ carriers:
     failover: [third, third]
     second_carrier: leo
     links:
-      - {name: leo-1, address: ":2775", system_id: "", password: "${LONG}", window: 1001, tps: -1, bind: both, enquire_link: 500ms}
+      - {name: leo-1, address: ":2775", system_id: "", password: "${LONG}", window: 1001, tps: -1, bind: both, `+
+		`enquire_link: 500ms}
       - {name: leo.1, address: "h:0", system_id: "${LONG}", tls: {ca: /nowhere.pem}}
   - links: [{name: third-1, address: "h:1", system_id: x, tls: {cert: /nowhere.pem}}]
   - {name: third, links: [{name: third-2, address: "h:1", system_id: x}]}
@@ -107,11 +108,13 @@ carriers:
 		"api.listen (line 3): must be host:port",
 		"dashboard.listen (line 7): is the same as ops.listen",
 		"api.trusted_proxies[1] (line 4): must be an address or a range such as 10.0.0.0/8",
-		"database.url (line 9): must be postgres://user:password@host:port/name, and the files that it names must be readable",
+		"database.url (line 9): must be postgres://user:password@host:port/name, and the files that it names must be " +
+			"readable",
 		"redis.url (line 10): must be redis://user:password@host:port/number, or rediss:// or unix://; in the password " +
 			"write / as %2F, ? as %3F, # as %23 and @ as %40",
 		"redis.addresses[0] (line 10): must be host:port and nothing else, no scheme, user or password",
-		"redis.prefix (line 10): must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit first",
+		"redis.prefix (line 10): must be 1-64 letters, digits, dots, colons, hyphens and underscores, a letter or digit " +
+			"first",
 		"encryption_key (line 14): must be 32 bytes in base64 or hex",
 		"test_sender (line 11): must be 1-11 ASCII letters and digits",
 		"carriers[0].name (line 16): must be 1-63 letters, digits, dots, hyphens and underscores, a letter first",
@@ -143,7 +146,8 @@ carriers:
 func TestValues(t *testing.T) {
 	carrier := func(more string) string { return strings.Replace(sound, "    links:", "    "+more+"\n    links:", 1) }
 	link := func(more string) string { return strings.Replace(sound, "system_id: ", more+", system_id: ", 1) }
-	const smtp = "mail.url (line 1): must be smtp://user:password@host:port or smtps://; in the password write / as %2F, " +
+	const smtp = "mail.url (line 1): must be smtp://user:password@host:port or smtps://; in the password write / as " +
+		"%2F, " +
 		"? as %3F, # as %23 and @ as %40"
 	for _, try := range []struct {
 		text string
@@ -359,7 +363,8 @@ redis: {url: "${REDIS}"}
 accounts: {otp_key: "${OTP_KEY}"}
 encryption_key: "${ENCRYPTION_KEY}"
 mail: {url: "${MAIL_URL}", from: a@example.com}
-carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "${LINK_PASSWORD}", tls: {cert: /run/secrets/none.pem, key: /run/secrets/none.pem}}]}]
+carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "${LINK_PASSWORD}",
+tls: {cert: /run/secrets/none.pem, key: /run/secrets/none.pem}}]}]
 `
 	const (
 		redis = "redis.url (line 3): the environment variable REDIS is not set"

@@ -70,7 +70,7 @@ func TestDefaultsOfTheContract(t *testing.T) {
 	}
 }
 
-// TestUnknownKeys: each is refused with path and line.
+// TestUnknownKeys: each is refused with path and line, and one of an earlier build with what replaces it.
 func TestUnknownKeys(t *testing.T) {
 	wants(t, refused(t, `api:
   listn: 127.0.0.1:1
@@ -82,12 +82,16 @@ carriers:
         tls: {cacert: x}
 smpp: {}
 api: {}
+accounts: {test_number_replacements: 4, encryption_key: x, otp_key_file: y}
 `), []string{
 		"api (line 10): is defined in line 1 already",
 		"api.listn (line 2): unknown key",
 		"carriers[0].links[0].windw (line 7): unknown key",
 		"carriers[0].links[0].tls.cacert (line 8): unknown key",
 		"smpp (line 9): unknown key",
+		"accounts.test_number_replacements (line 11): unknown key: a test number can always be replaced 3 times",
+		"accounts.encryption_key (line 11): unknown key: write encryption_key at the top of the file",
+		"accounts.otp_key_file (line 11): unknown key: write otp_key: ${file:PATH}",
 	})
 }
 
@@ -264,7 +268,7 @@ func TestMisspeltVariablesAreWarnings(t *testing.T) {
 
 // FuzzLoad: Load returns for any file, and every problem is one line.
 func FuzzLoad(f *testing.F) {
-	f.Add(Sample())
+	f.Add(Sample)
 	for _, text := range []string{"a: &a [*a]", "carriers: &c\n  <<: *c\n", "&a : *a", "<<: [{a: 1}, *x]", "? {a: b}\n: c",
 		"!t x", "%YAML 1.2\n---\na: 1", "redis: {tls: [x]}", "carriers: [null, {links: [~]}]", "api: &x\n<<: *x"} {
 		f.Add(text)

@@ -126,11 +126,33 @@ func (r *reader) object(path string, n ast.Node, v reflect.Value) {
 				keyOf(f) == p.key
 		})
 		if i < 0 {
-			r.problem(at, p.line, "unknown key")
+			r.problem(at, p.line, "unknown key%s", instead(p.key))
 			continue
 		}
 		r.value(at, p.value, v.Field(i))
 	}
+}
+
+// replaced are keys of earlier builds, by their last member, and what to write instead.
+var replaced = map[string]string{
+	"encryption_key": "encryption_key at the top of the file",
+	"source_ton":     "source_ton_npi", "source_npi": "source_ton_npi",
+	"dest_ton": "dest_ton_npi", "dest_npi": "dest_ton_npi",
+	"receipt_retention": "retention.receipts",
+}
+
+// instead says what replaces an unknown key; "": nothing.
+func instead(key string) string {
+	if key == "test_number_replacements" {
+		return ": a test number can always be replaced 3 times"
+	}
+	if of, file := strings.CutSuffix(key, "_file"); file && plainKey.MatchString(key) {
+		return fmt.Sprintf(": write %s: ${file:PATH}", of)
+	}
+	if with := replaced[key]; with != "" {
+		return ": write " + with
+	}
+	return ""
 }
 
 func (r *reader) list(path string, n ast.Node, v reflect.Value) {

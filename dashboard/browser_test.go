@@ -80,7 +80,8 @@ func copySample(p *person) {
 			_,
 				_ = io.WriteString(
 				rw,
-				`<!doctype html><html lang="fr" data-copy="Copier" data-copied="Copié"><link rel="stylesheet" href="/docs/style.css">
+				`<!doctype html><html lang="fr" data-copy="Copier" data-copied="Copié"><link rel="stylesheet" `+
+					`href="/docs/style.css">
 				<pre class="code"><code>curl</code></pre><script src="/docs/copy.js"></script>`)
 		}
 	}))
@@ -338,7 +339,8 @@ func readPaper(p *person) {
 		}
 		var over []string
 		p.do("measuring", chromedp.Evaluate(`[...document.querySelectorAll("main *")].filter((e) => e.checkVisibility() &&
-			(e.getBoundingClientRect().right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible")).map((e) => e.outerHTML.slice(0, 100))`, &over))
+			(e.getBoundingClientRect().right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && `+
+			`getComputedStyle(e).overflowX !== "visible")).map((e) => e.outerHTML.slice(0, 100))`, &over))
 		if len(over) > 0 {
 			p.Errorf("%s is cut off on paper: %s", path, over)
 		}

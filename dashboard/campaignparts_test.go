@@ -273,7 +273,8 @@ func TestCampaignLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	file :=
-		"phone_number,name\n79000001,A\n=1+1,B\n\n7900000,C\n79000002,D\n79000001,E\n79000001\n79000003,F,G\n29000001,H\n<script>alert(1)</script>,I\n79000004," +
+		"phone_number,name\n79000001,A\n=1+1,B\n\n7900000,C\n79000002,D\n79000001,E\n79000001\n79000003,F,G\n29000001," +
+			"H\n<script>alert(1)</script>,I\n79000004," +
 			strings.Repeat("é", 256) + "\n79000005,\n" + strings.Repeat("12,A\n", 30)
 	a := c.send("/campaigns", "DEMO", "{{name}}", []byte(file))
 	c.wants(a, http.StatusSeeOther)

@@ -13,7 +13,7 @@ import (
 func TestFreeCodesAreLimited(t *testing.T) {
 	w := newWorld(t, func(r *Deps, _ *Options) {
 		*r.TestNumbers = *testnumbers.New(r.Pool, testnumbers.Options{Key: []byte("key"), Forget: r.Holders.Forget,
-			Replacements: 3, FreeCodes: 1})
+			FreeCodes: 1})
 	})
 	first, _, _ := w.customer("aline", "ISOKO", 0)
 	first.wants(first.post("/test-number", "number", "79000001"), http.StatusSeeOther)

@@ -60,12 +60,11 @@ type Options struct {
 	TestQuota      int // test segments an account
 	AtOnce         int // concurrent requests at the database; 8 if 0
 	// of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
-	AtOnceOfOne  int
-	Refund       setup.Refund // which failed messages are refunded
-	Replacements int          // how often a verified test number may be replaced
-	SMPP         bool         // customers can bind by SMPP: there are pages about it
-	Log          *slog.Logger
-	Metrics      prometheus.Registerer // nil: not registered
+	AtOnceOfOne int
+	Refund      setup.Refund // which failed messages are refunded
+	SMPP        bool         // customers can bind by SMPP: there are pages about it
+	Log         *slog.Logger
+	Metrics     prometheus.Registerer // nil: not registered
 }
 
 // Deps are the packages that the dashboard calls.

@@ -53,7 +53,8 @@ func (r *requested) take() []apiRequest {
 	return r.got
 }
 
-const acceptedAnswer = `{"id":"01KJ5S3Y6QZ8T2W4X9V7B1N3M5","item_count":1,"remaining_items":4,"status":"queued","to":"+25701000001"}`
+const acceptedAnswer = `{"id":"01KJ5S3Y6QZ8T2W4X9V7B1N3M5","item_count":1,"remaining_items":4,"status":"queued",` +
+	`"to":"+25701000001"}`
 
 var (
 	commandOnPage = regexp.MustCompile(`(?s)<code id="command">(.*?)</code>`)

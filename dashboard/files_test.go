@@ -88,7 +88,8 @@ func TestCampaignNumbers(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _ := w.merchant("aline", 100)
 	a := c.send("/campaigns", "DEMO", "Bonjour", []byte("phone;nom\n\u202a+257 79 00 00 "+
-		"01\u202c;A\n79\u00a000\u00a000\u00a002;B\n'79000003;C\n\"=\"\"79000004\"\"\";D\n79.00.00.05;E\n7900000.0;F\n2,5779E+10;G\n79000001 / 79000002;H\n;I\n079000006;J\n"))
+		"01\u202c;A\n79\u00a000\u00a000\u00a002;B\n'79000003;C\n\"=\"\"79000004\"\"\";D\n79.00.00.05;E\n7900000.0;F\n2,"+
+		"5779E+10;G\n79000001 / 79000002;H\n;I\n079000006;J\n"))
 	c.wants(a, http.StatusSeeOther)
 	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "5 lines have errors", "&#43;25779000001", "&#43;25779000005",
 		"is a decimal number", "the spreadsheet has shortened this number", "has more than one number",

@@ -46,7 +46,7 @@ func (w *world) sends(deps *Deps, options *Options) {
 	deps.Verifications = verifications.New(w.pool, []byte("key"))
 	deps.Messages, deps.Lookup, deps.Statistics, deps.Handsets = store, lookup.New(w.pool), statistics.New(w.pool),
 		handsets.New(w.pool)
-	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
+	options.Plan, options.TestSender, options.TestQuota = sms.NewPlan("6", "7"), testSender, 5
 	deps.Campaigns = campaigns.New(campaigns.Deps{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: deps.Ledger,
 		Intake: deps.Intake, Plan: options.Plan, Log: options.Log})
 	if deps.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {
@@ -134,7 +134,5 @@ func (w *world) accept(company, user int64, number sms.Number, carrier string) u
 
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(context.WithoutCancel(w.t.Context()), sql, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Exec(w.t, w.pool, sql, args...)
 }

@@ -31,7 +31,8 @@ const sight = `(() => {
 		const box = [...e.getClientRects()].find((r) => r.width && r.height) ?? e.getBoundingClientRect();
 		const X = box.left + box.width / 2, Y = box.top + box.height / 2, on = document.elementFromPoint(X, Y);
 		const covered = !on || !(e.contains(on) || on.contains(e) && on.closest("a, button, summary, label"));
-		return {X, Y, Doc: performance.timeOrigin, Wrong: covered ? "something covers it: " + (on?.outerHTML.slice(0, 100) ?? "it is out of the window") : "", ...more};
+		return {X, Y, Doc: performance.timeOrigin,
+		Wrong: covered ? "something covers it: " + (on?.outerHTML.slice(0, 100) ?? "it is out of the window") : "", ...more};
 	};
 	const unfolder = (e, fold) => {
 		for (let d = e.parentElement?.closest("details:not([open])"); d; d = d.parentElement?.closest("details:not([open])"))
@@ -353,7 +354,8 @@ func (p *person) judge(name string, axe bool, widths ...int64) {
 		Path    string
 	}
 	p.glance(
-		`({Status: performance.getEntriesByType("navigation")[0].responseStatus, Size: document.documentElement.outerHTML.length,
+		`({Status: performance.getEntriesByType("navigation")[0].responseStatus, Size: `+
+			`document.documentElement.outerHTML.length,
 		Missing: document.documentElement.outerHTML.includes(`+quoted(texts.Missing)+`), Path: location.pathname})`, &page)
 	if page.Status >= 500 || page.Missing || page.Size > 100_000 {
 		p.Errorf("%s: status %d, %d characters, or texts are missing:\n%s", name, page.Status, page.Size, p.read())
@@ -381,7 +383,8 @@ func (p *person) judge(name string, axe bool, widths ...int64) {
 const judge = `async (width, axes, fold) => {
 	const pen = document.createElement("canvas").getContext("2d");
 	const found = [], sight = ` + sight + `;
-	const folds = [...document.querySelectorAll("main details")], boxes = [...document.querySelectorAll("label input[type=checkbox]")].filter((box) => sight.dense(box.parentElement.textContent) === sight.dense(fold));
+	const folds = [...document.querySelectorAll("main details")],
+	boxes = [...document.querySelectorAll("label input[type=checkbox]")].filter((box) => sight.dense(box.parentElement.textContent) === sight.dense(fold));
 	const was = folds.map((d) => d.open), ticked = boxes.map((box) => box.checked);
 	const open = (is) => folds.forEach((d, i) => { d.open = is(d, i); });
 	boxes.forEach((box) => { box.checked = true; });

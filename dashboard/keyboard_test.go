@@ -30,9 +30,11 @@ const reachable = `[...document.querySelectorAll("a[href], button, input:not([ty
 const whereFocus = `(() => {
 	const all = ` + reachable + `;
 	const it = document.activeElement;
-	if (!it || it === document.body || it === document.documentElement) return {Nothing: true, Text: "", Wrong: "", Serial: -1};
+	if (!it || it === document.body || it === document.documentElement) return {Nothing: true, Text: "", Wrong: "",
+	Serial: -1};
 	const style = getComputedStyle(it), box = it.getBoundingClientRect();
-	const x = (Math.max(box.left, 0) + Math.min(box.right, innerWidth)) / 2, y = (Math.max(box.top, 0) + Math.min(box.bottom, innerHeight)) / 2;
+	const x = (Math.max(box.left, 0) + Math.min(box.right, innerWidth)) / 2,
+	y = (Math.max(box.top, 0) + Math.min(box.bottom, innerHeight)) / 2;
 	const on = document.elementFromPoint(x, y);
 	let wrong = "";
 	if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2) wrong = "it has no outline";
@@ -164,7 +166,8 @@ func useKeyboard(p *person) {
 		p.reach(word("keys.run"))
 		p.key(kb.Enter)
 		p.do("waiting for the result", chromedp.Poll(
-			`document.documentElement.dataset.old && document.querySelector("#run form:not([data-sent])") && document.activeElement.innerText === `+strconv.Quote(word("keys.run")), nil))
+			`document.documentElement.dataset.old && document.querySelector("#run form:not([data-sent])") && `+
+				`document.activeElement.innerText === `+strconv.Quote(word("keys.run")), nil))
 		p.becomes("HTTP 200")
 	}
 	if n := len(w.api.take()); n != 2 {

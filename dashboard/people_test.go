@@ -42,18 +42,29 @@ func (w *world) session(c *client, u people.User) {
 // roleRoutes maps the routes of a company's pages to the roles that may use them; all others are in openTo or
 // the administration.
 var roleRoutes = map[string]string{
-	"owner sender developer finance reader": `GET / GET /charts GET /account POST /account/password POST /account/sessions/:id/end POST /account/sign-out
+	"owner sender developer finance " +
+		"reader": `GET / GET /charts GET /account POST /account/password POST /account/sessions/:id/end POST /account/sign-out
 		GET /account/two-step POST /account/two-step POST /account/two-step/codes POST /account/two-step/off`,
-	"owner sender developer reader": `GET /messages GET /messages/:id GET /messages.csv GET /messages/exports POST /messages/exports GET /messages/exports/:export/messages.csv GET /quality GET /quality.csv GET /campaigns GET /batches/:id GET /received GET /received.csv
+	"owner sender developer " +
+		"reader": `GET /messages GET /messages/:id GET /messages.csv GET /messages/exports POST /messages/exports GET ` +
+		`/messages/exports/:export/messages.csv GET /quality GET /quality.csv GET /campaigns GET /batches/:id GET ` +
+		`/received GET /received.csv
 		GET /opt-outs GET /opt-outs.csv GET /senders GET /verifications`,
-	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft GET /campaigns/drafts/:draft/lines.csv POST /campaigns/drafts/:draft/send
-		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop GET /batches/:id/left-out.csv POST /batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove
+	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft GET ` +
+		`/campaigns/drafts/:draft/lines.csv POST /campaigns/drafts/:draft/send
+		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop GET /batches/:id/left-out.csv POST ` +
+		`/batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove
 		POST /verifications POST /verifications/:id/check`,
-	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST /smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST /webhook/pulled POST /webhook/rotate
-		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST /deliveries/of/:id/resend
+	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST ` +
+		`/smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST ` +
+		`/webhook/pulled POST /webhook/rotate
+		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST ` +
+		`/deliveries/of/:id/resend
 		GET /test-number POST /test-number POST /test-number/verify GET /first POST /first GET /first/:id`,
-	"owner finance": `GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET /statement.csv POST /statement/threshold`,
-	"owner": `GET /company POST /company/facts GET /company/document POST /company/document GET /company/new POST /company/new GET /people POST /people POST /people/:id/role POST /people/:id/remove
+	"owner finance": `GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET ` +
+		`/statement.csv POST /statement/threshold`,
+	"owner": `GET /company POST /company/facts GET /company/document POST /company/document GET /company/new POST ` +
+		`/company/new GET /people POST /people POST /people/:id/role POST /people/:id/remove
 		POST /invitations/:id/withdraw POST /senders POST /verifications/text`,
 }
 

@@ -20,7 +20,7 @@ import (
 func (d *Dashboard) wire() {
 	r, o := &d.deps, &d.opts
 	test := &testmode.Reader{Numbers: r.TestNumbers, Ledger: r.Ledger, APIURL: o.APIURL, Sender: o.TestSender,
-		Quota: o.TestQuota, Replacements: o.Replacements}
+		Quota: o.TestQuota}
 	board := administration.NewBoard(r.Pool)
 	t := &r.Tries
 	d.signin = signin.Pages{Deps: signin.Deps{SignIn: r.SignIn, Sessions: r.Sessions, People: r.People,

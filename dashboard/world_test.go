@@ -149,7 +149,7 @@ func accountsOn(pool *pgxpool.Pool) Deps {
 		Sessions:  people.NewSessions(pool),
 		Companies: companies.New(pool, holders.Forget), Keys: keys.New(pool, key, holders), Holders: holders,
 		Senders:     senders.New(pool, testSender, holders.Forget),
-		TestNumbers: testnumbers.New(pool, testnumbers.Options{Key: key, Forget: holders.Forget, Replacements: 3})}
+		TestNumbers: testnumbers.New(pool, testnumbers.Options{Key: key, Forget: holders.Forget})}
 }
 
 // run runs a part until the test ends.

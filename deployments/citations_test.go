@@ -22,7 +22,8 @@ var (
 	// sourced matches where a test names its rules: the whole text is citations.
 	sourced = []*regexp.Regexp{regexp.MustCompile(`source: "((?:[^"\\]|\\.)*)"`), regexp.MustCompile(`// Source: (.*)`)}
 	source  = regexp.MustCompile(
-		`^rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*(; rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*)*\.?$`)
+		`^rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*(; rule (api|choices|carriers) \d+(\.\d+)*(, ` +
+			`\d+(\.\d+)*)*)*\.?$`)
 	// unopenable matches pages outside the repository, and undefined abbreviations.
 	unopenable = []*regexp.Regexp{
 		regexp.MustCompile(`ontract,? (section )?\d`), regexp.MustCompile(`decisions[:,] `),

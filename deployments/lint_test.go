@@ -94,7 +94,8 @@ func TestChart(t *testing.T) {
 			finds: "config.api.trusted_proxies is required"},
 		"no carrier": {values: "config: {carriers: []}", finds: "minItems"},
 		"a password": {
-			values: `config: {carriers: [{name: a, default: true, links: [{name: a-1, address: "a:2775", system_id: a, password: plain}]}]}`, finds: "does not match pattern"},
+			values: `config: {carriers: [{name: a, default: true, links: [{name: a-1, address: "a:2775", system_id: a, ` +
+				`password: plain}]}]}`, finds: "does not match pattern"},
 		"a database's": {values: `config: {database: {url: "postgres://intumwa:plain@db/intumwa"}}`,
 			finds: "does not match pattern"},
 		"Redis's": {values: `config: {redis: {url: "redis://:plain@redis:6379/0"}}`,

@@ -16,7 +16,7 @@ import (
 )
 
 // TestFreeObeysOnAmbiguous: messages that a dispatcher had begun when it died are
-// sent again, held or failed by their carrier's on_ambiguous; those that it had
+// sent again, kept or failed by their carrier's on_ambiguous; those that it had
 // only claimed are always sent.
 func TestFreeObeysOnAmbiguous(t *testing.T) {
 	t.Parallel()
@@ -27,9 +27,9 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		left     int // in the outbox
 		segments int // unanswered ones
 	}{
-		setup.AmbiguousResend: {status: sms.Pending, left: 2, segments: 2},
-		setup.AmbiguousHold:   {status: sms.Pending, left: 1, segments: 2},
-		setup.AmbiguousFail:   {status: sms.Failed, reason: "no_answer", left: 1, segments: 2},
+		setup.AmbiguousResend:       {status: sms.Pending, left: 2, segments: 2},
+		setup.AmbiguousAwaitReceipt: {status: sms.Pending, left: 1, segments: 2},
+		setup.AmbiguousFail:         {status: sms.Failed, reason: "no_answer", left: 1, segments: 2},
 	} {
 		b.cleared()
 		b.configure(func(c *setup.Carrier) { c.OnAmbiguous = policy })
@@ -62,7 +62,7 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 // here; the rest of the group does.
 func TestBeginAfterTheClaim(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	lost, mine := b.begun(0), b.begun(0)
 	b.exec(`UPDATE outbox SET claimed_by = 8, epoch = epoch + 1 WHERE message_id = $1`, lost.Msg.ID)
 	more := []*core.InFlight{mine}
@@ -89,7 +89,7 @@ func TestBeginAfterTheClaim(t *testing.T) {
 // begun does not go out. It is given back when the database works again.
 func TestBeginWithoutDatabase(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	m := b.begun(0)
 	if group := b.worker.Group(m, b.worker.Prefetch.Poll); len(group) != 1 ||
 		b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
@@ -110,7 +110,7 @@ func TestBeginWithoutDatabase(t *testing.T) {
 // the claims of the dead are freed is not sent again.
 func TestBegunAndLocked(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	m := b.begun(1)
 	if _, err := b.d.core.Store.Outbox.Begin(t.Context(), 7, []messages.Claim{m.Msg.Claim()}); err != nil {
 		t.Fatal(err)
@@ -139,14 +139,14 @@ func TestBegunAndLocked(t *testing.T) {
 	}
 }
 
-// TestLateRefusalForNow: a held message is sent again after a late temporary refusal.
+// TestLateRefusalForNow: a waiting message is sent again after a late temporary refusal.
 func TestLateRefusalForNow(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	m := b.begun(1)
 	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
-		t.Fatal("it is not held")
+		t.Fatal("it does not wait")
 	}
 	b.settle(settling.Settlement{Late: []settling.LateAnswer{{Link: "l1", Whose: m.Msg.ID, Segment: 1, Total: 1,
 		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, At: time.Now()}}})
@@ -158,10 +158,10 @@ func TestLateRefusalForNow(t *testing.T) {
 	}
 }
 
-// TestLateRefusalForGood: a permanent refusal, however late, fails a held message.
+// TestLateRefusalForGood: a permanent refusal, however late, fails a waiting message.
 func TestLateRefusalForGood(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	m := b.begun(1)
 	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
 	b.settle(settling.Settlement{Late: []settling.LateAnswer{{Link: "l1", Whose: m.Msg.ID, Segment: 1, Total: 1,

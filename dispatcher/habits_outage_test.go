@@ -103,8 +103,8 @@ func TestHabitOfOneSender(t *testing.T) {
 			w.eventually(20*time.Second, func() bool {
 				w.send(note{to: w.number("00"), sender: "SHOP"}, note{to: w.number("00"), sender: "SHOP"})
 				w.await("sent", 10*time.Second, bank())
-				return w.linkState("lumitel-1").SendersHeld == 1
-			}, func() string { return "the sender is held" })
+				return w.linkState("lumitel-1").SendersBlocked == 1
+			}, func() string { return "the sender is blocked" })
 			failed := w.count(`SELECT count(*) FROM messages WHERE status = 2`)
 			if status != carriersim.InvalidSource && failed > 0 {
 				t.Errorf("%d messages have failed", failed)
@@ -128,9 +128,9 @@ func TestHabitOfOneSender(t *testing.T) {
 			first.refuses(0, "")
 			w.await("sent", 20*time.Second, campaign...)
 			if now := w.count(`SELECT count(*) FROM messages WHERE status = 2`); now != failed {
-				t.Errorf("%d messages have failed, %d before the sender was held", now, failed)
+				t.Errorf("%d messages have failed, %d before the sender was blocked", now, failed)
 			}
-			w.until("nothing is held", func() bool { l := w.linkState("lumitel-1"); return l.SendersHeld == 0 })
+			w.until("nothing is blocked", func() bool { l := w.linkState("lumitel-1"); return l.SendersBlocked == 0 })
 			w.settledAll()
 			w.clean(first)
 		})

@@ -17,7 +17,7 @@ func TestHabitOfLateAnswers(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 3 * time.Second})
 	w.start(mno.mno(func(c *setup.Carrier) {
-		c.OnAmbiguous, c.NoReference = setup.AmbiguousHold, true
+		c.OnAmbiguous, c.NoReference = setup.AmbiguousAwaitReceipt, true
 		holds(c, 2*time.Second, 200*time.Millisecond)
 	}))
 	w.await("sent", 10*time.Second, w.sendTo("00"))

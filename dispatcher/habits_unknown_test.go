@@ -28,7 +28,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 	}{
 		{habit: "silent on a live link, resend", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousResend,
 			ends: "pending", submits: 2, resent: 1},
-		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousHold,
+		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousAwaitReceipt,
 			ends: "pending", submits: 1},
 		{habit: "silent on a live link, fail", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousFail,
 			ends: "failed", reason: "no_answer", submits: 1},
@@ -40,7 +40,8 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 			ends: "sent", submits: 1},
 		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousResend, ends: "sent",
 			submits: 2, resent: 1},
-		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousHold, ends: "pending",
+		{habit: "dropped, hold", source: "rule carriers " +
+			"6.1", fate: "23", policy: setup.AmbiguousAwaitReceipt, ends: "pending",
 			submits: 1},
 		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousFail, ends: "failed",
 			reason: "no_answer", submits: 1},
@@ -129,7 +130,7 @@ func TestHoldIsSetInTime(t *testing.T) {
 			to := w.number("06") // silent on a live link
 			id := w.send(note{to: to})[0]
 			w.until("it is overdue", func() bool { return w.metric("intumwa_smpp_submit_unknown_outcome") == 1 })
-			set(w, conf(setup.AmbiguousHold))
+			set(w, conf(setup.AmbiguousAwaitReceipt))
 			w.until("it is off the outbox", func() bool {
 				return w.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, id) == 0
 			})

@@ -336,9 +336,7 @@ func (w *world) count(query string, args ...any) (n int) {
 
 func (w *world) exec(statement string, args ...any) {
 	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), statement, args...); err != nil {
-		w.Fatal(fmt.Errorf("%s: %w", statement, err))
-	}
+	testenv.Exec(w, w.pool, statement, args...)
 }
 
 func (w *world) text(query string, args ...any) (s string) {

@@ -23,7 +23,7 @@ func throttledLate(m *core.InFlight, segment, total int) settling.LateAnswer {
 // again, even with other segments in flight.
 func TestLateRefusals(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	no := ended(smpp.NoAnswer, 0, nil)
 	for name, play := range map[string]func(b *bench) (id int64, missing int){
 		"in one lot with the end of the wait": func(b *bench) (int64, int) {
@@ -94,7 +94,7 @@ func TestSentBesideRefused(t *testing.T) {
 // that carrier's settler.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	m := &core.InFlight{Carrier: &core.Carrier{Name: "leo"}, Msg: &outbox.Claimed{ID: 1, Epoch: 1}, Open: 1}
 	b.d.core.InFlight.Add(m)
 	b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
@@ -103,8 +103,8 @@ func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	}
 }
 
-// TestAnsweredLateIsNotSentAgain: a message waiting here to be sent again stays unsent when the first copy's answer
-// arrives, and leaves the outbox.
+// TestAnsweredLateIsNotSentAgain: a message waiting here to be sent again stays unsent when the first submit record's
+// answer arrives, and leaves the outbox.
 func TestAnsweredLateIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -122,7 +122,7 @@ func TestAnsweredLateIsNotSentAgain(t *testing.T) {
 		t.Error("it is on the outbox still")
 	}
 	if n := b.count(`SELECT count(*) FROM segments`); n != 1 {
-		t.Errorf("%d copies are recorded", n)
+		t.Errorf("%d submit records are stored", n)
 	}
 	b.clean()
 }
@@ -138,10 +138,10 @@ func TestLateBesideTheEnd(t *testing.T) {
 		apart   bool // the late answer is settled before
 		waiting int  // in the outbox
 	}{
-		"refused for now": {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer {
+		"refused for now": {setup.AmbiguousAwaitReceipt, func(m *core.InFlight) settling.LateAnswer {
 			return throttledLate(m, 1, 2)
 		}, false, 1},
-		"refused for now, before": {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer {
+		"refused for now, before": {setup.AmbiguousAwaitReceipt, func(m *core.InFlight) settling.LateAnswer {
 			return throttledLate(m, 1, 2)
 		}, true, 1},
 		"accepted and sent again": {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer {
@@ -156,7 +156,7 @@ func TestLateBesideTheEnd(t *testing.T) {
 			b.cleared()
 			b.configure(func(conf *setup.Carrier) { conf.OnAmbiguous = c.policy })
 			m, first, second := b.begun(2), accepted("x"), 1
-			if c.policy == setup.AmbiguousHold {
+			if c.policy == setup.AmbiguousAwaitReceipt {
 				first, second = ended(smpp.NotWritten, 0, smpp.ErrNotBound), 2
 			}
 			b.settle(settling.Settlement{Results: []core.Result{no(m, 1), first(m, 2)}})

@@ -44,8 +44,8 @@ type LinkState struct {
 	ServedAt  time.Time `json:"served_at"` // when it could last carry messages
 	Unheld    bool      `json:"unheld"`    // no dispatcher holds it, or none has reported lately
 
-	Refused     Refusals `json:"refused"`      // segments refused in the last minute, by status
-	SendersHeld int      `json:"senders_held"` // senders whose messages wait because the carrier refuses them all
+	Refused        Refusals `json:"refused"`      // segments refused in the last minute, by status
+	SendersBlocked int      `json:"senders_held"` // senders whose messages wait because the carrier refuses them all
 
 	// RetiredTo is what takes over from the carrier, if that is retired: another one, or refuse. The link submits nothing.
 	RetiredTo *string `json:"retired_to"`
@@ -69,7 +69,8 @@ func (r Refusals) String() string {
 func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 	return postgres.All(ctx, pool, "reading the links", func(row pgx.CollectableRow) (l LinkState, err error) {
 		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
-			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld, &l.Refused, &l.SendersHeld, &l.RetiredTo)
+			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld, &l.Refused,
+			&l.SendersBlocked, &l.RetiredTo)
 		return l, err
 	}, `
 		SELECT carrier, name,
@@ -82,7 +83,8 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 			ELSE senders_held END,
 			coalesce(nullif(retired_to, ''), CASE WHEN retired_to = '' THEN '`+Refuse+`' END)
 		FROM (SELECT *, `+rerouting.RetiredTo("links.carrier")+` AS retired_to, (NOT `+core.Leased+`
-			OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
+			OR updated_at NOT BETWEEN now() - $1::interval AND
+				now() + $1::interval) AS unheld -- the clock may have been set back
 			FROM links) l
 		ORDER BY carrier, name`, staleAfter)
 }

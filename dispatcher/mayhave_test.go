@@ -41,7 +41,7 @@ func (b *bench) cancelled(m *core.InFlight) int64 {
 // temporary refusal sends it again.
 func TestHoldRemembersUnanswered(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	for name, second := range map[string]fate{"not written": ended(smpp.NotWritten, 0, smpp.ErrNotBound),
 		"throttled": ended(smpp.Rejected, smpp.StatusThrottled, nil)} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 	}{
 		"freed":       {setup.AmbiguousResend, func(*bench, *core.InFlight) {}},
 		"handed over": {setup.AmbiguousResend, func(b *bench, _ *core.InFlight) { b.handedOver("leo", 1) }},
-		"sent again by an operator": {setup.AmbiguousHold, func(b *bench, m *core.InFlight) {
+		"sent again by an operator": {setup.AmbiguousAwaitReceipt, func(b *bench, m *core.InFlight) {
 			if sent, err := recovery.SendUnanswered(b.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID},
 				time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 				b.Errorf("%v are sent again, %v", sent, err)
@@ -119,9 +119,10 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 	}
 }
 
-// TestFreedSecondCopy: a process that dies after it has sent a segment again leaves a second copy, even if the first
-// one was accepted late meanwhile. So no second carrier gets the message when the first copy is not delivered.
-func TestFreedSecondCopy(t *testing.T) {
+// TestFreedSecondSubmit: a process that dies after it has sent a segment again leaves a second submit record, even if
+// the first one was accepted late meanwhile. So no second carrier gets the message when the first submit record is not
+// delivered.
+func TestFreedSecondSubmit(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
 	m := b.begun(1)
@@ -132,7 +133,7 @@ func TestFreedSecondCopy(t *testing.T) {
 	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.hasCopies(m, "?", "a")
+	b.hasRecords(m, "?", "a")
 	b.reported(b.receipt("a", "UNDELIV"))
 	if status, reason := b.status(m.Msg.ID); status != sms.Failed || b.count(`SELECT count(*) FROM outbox`) != 0 {
 		t.Errorf("it is %v %q, or at the second carrier", status, reason)
@@ -143,7 +144,7 @@ func TestFreedSecondCopy(t *testing.T) {
 func TestUnansweredStays(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	for policy, want := range map[setup.Ambiguous]int{setup.AmbiguousResend: 1, setup.AmbiguousHold: 0,
+	for policy, want := range map[setup.Ambiguous]int{setup.AmbiguousResend: 1, setup.AmbiguousAwaitReceipt: 0,
 		setup.AmbiguousFail: 0} {
 		b.cleared()
 		b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousResend })
@@ -176,7 +177,7 @@ func (b *bench) word(query string) (s string) {
 // configuration: neither overdue messages nor what a dead process may have submitted. It frees what was only claimed.
 func TestOnlyOwnCarriersAreDecided(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	b.exec(`INSERT INTO dispatchers (id, name, links) OVERRIDING SYSTEM VALUE VALUES (1000000, 'x', '{leo-1}')`)
 	b.exec(`INSERT INTO links (name, carrier, updated_at) VALUES ('leo-1', 'leo', now() - interval '1 hour')`)
 	overdue, begun, claimed := b.begun(1), b.begun(1), b.begun(1)
@@ -226,7 +227,7 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 		b.configure(func(c *setup.Carrier) { c.Concat = from })
 		m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
 		before, _ := b.s.Carrier.Config().Segments(m, nil, time.Now())
-		m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: len(before), Answered: true})
+		m.Records = append(m.Records, submission.Record{Segment: 1, Total: len(before), Answered: true})
 		b.configure(func(c *setup.Carrier) { c.Concat = to })
 		after, err := b.s.Carrier.Config().Segments(m, nil, time.Now())
 		if err != nil || len(after) != len(before) {
@@ -234,7 +235,7 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 		}
 	}
 	m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
-	m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: 7, Answered: true})
+	m.Records = append(m.Records, submission.Record{Segment: 1, Total: 7, Answered: true})
 	if _, err := b.s.Carrier.Config().Segments(m, nil, time.Now()); err == nil ||
 		!strings.Contains(err.Error(), "was cut into 7 segments") {
 		t.Errorf("cut in no known way: %v", err)

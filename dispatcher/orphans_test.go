@@ -83,8 +83,8 @@ func TestSlowClaim(t *testing.T) {
 	}
 }
 
-// TestLostClaim: a claimed message whose copies cannot be read is given back at once. A search releases a claim whose
-// caller got no answer after the commit. Messages in flight stay.
+// TestLostClaim: a claimed message whose submit records cannot be read is given back at once. A search releases a claim
+// whose caller got no answer after the commit. Messages in flight stay.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -101,7 +101,7 @@ func TestLostClaim(t *testing.T) {
 	})
 	if got := b.worker.TakeDirect(t.Context(), queue.Single, 10, 0); len(got) != 0 ||
 		b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
-		t.Fatalf("%d are in hand, or a message that was claimed without its copies is claimed still", len(got))
+		t.Fatalf("%d are in hand, or a message that was claimed without its submit records is claimed still", len(got))
 	}
 	select {
 	case <-b.d.core.InFlight.Failed:

@@ -38,7 +38,7 @@ func TestRefusalIsKept(t *testing.T) {
 		},
 		"sent on": func(b *bench, m *core.InFlight) { b.by(b.claim(m.Msg.ID, 1), refused) },
 		"died": func(b *bench, m *core.InFlight) {
-			b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+			b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 			b.claim(m.Msg.ID, 1)
 			b.exec(`UPDATE outbox SET begun = true`)
 			if err := b.d.recovery.Free(t.Context()); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestSettledOnce: a settlement whose COMMIT took effect but was not answered is settled
-// again and changes nothing: no copy is recorded twice or forgotten, and a second carrier
+// again and changes nothing: no submit record is stored twice or forgotten, and a second carrier
 // is still used.
 func TestSettledOnce(t *testing.T) {
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestSettledOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		ready   func(b *bench, m *core.InFlight) *core.InFlight // settled before
 		settles func(b *bench, m *core.InFlight) settling.Settlement
-		want    []string // the keys of the copies
+		want    []string // the keys of the submit records
 	}{
 		"accepted": {
 			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
@@ -29,7 +29,7 @@ func TestSettledOnce(t *testing.T) {
 			},
 			want: []string{"a"},
 		},
-		"accepted, and an earlier copy without an answer": {
+		"accepted, and an earlier submit record without an answer": {
 			ready: (*bench).again,
 			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
 				return settling.Settlement{Results: []core.Result{accepted("a")(m, 1)}}
@@ -42,7 +42,7 @@ func TestSettledOnce(t *testing.T) {
 			},
 			want: []string{"?"},
 		},
-		"accepted late, one of two copies": {
+		"accepted late, one of two submit records": {
 			ready: func(b *bench, m *core.InFlight) *core.InFlight {
 				second := b.again(m)
 				b.by(second, unanswered)
@@ -77,7 +77,7 @@ func TestSettledOnce(t *testing.T) {
 				t.Fatal("no answer was lost")
 			}
 			b.clean()
-			b.hasCopies(m, c.want...)
+			b.hasRecords(m, c.want...)
 			if waits := b.count(`SELECT count(*) FROM outbox`) == 1; waits == slices.Contains(c.want, "a") {
 				t.Errorf("it waits to be sent: %v", waits)
 			}
@@ -89,7 +89,7 @@ func TestSettledOnce(t *testing.T) {
 // put back again when the refusal is settled again.
 func TestPutBackOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	m := b.begun(1)
 	b.by(m, unanswered)
 	w := settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 1)}}
@@ -98,15 +98,15 @@ func TestPutBackOnce(t *testing.T) {
 	b.by(b.claim(m.Msg.ID, 1), accepted("a"))
 	w.Again = true // its COMMIT was not answered
 	b.settle(w)
-	b.hasCopies(m, "a")
+	b.hasRecords(m, "a")
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Error("it is to be sent once more")
 	}
 	b.clean()
 }
 
-// hasCopies checks the recorded copies of a message's segments, by key; "?" is unanswered.
-func (b *bench) hasCopies(m *core.InFlight, want ...string) {
+// hasRecords checks the submit records of a message's segments, by key; "?" is unanswered.
+func (b *bench) hasRecords(m *core.InFlight, want ...string) {
 	b.Helper()
 	rows, err := b.pool.Query(b.Context(), `SELECT left(key, 1) FROM segments WHERE message_id = $1 ORDER BY 1`, m.Msg.ID)
 	if err != nil {
@@ -117,6 +117,6 @@ func (b *bench) hasCopies(m *core.InFlight, want ...string) {
 		b.Fatal(err)
 	}
 	if !slices.Equal(keys, want) {
-		b.Errorf("copies %q are recorded, want %q", keys, want)
+		b.Errorf("submit records %q are stored, want %q", keys, want)
 	}
 }

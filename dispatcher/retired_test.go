@@ -85,7 +85,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 			t.Fatalf("%s: %s gets %d, %v", name, c.sent, len(next), err)
 		}
 		for n := range c.fates {
-			if state := submission.StateOf(n+1, len(c.fates), next[0].Copies); state != submission.Waiting {
+			if state := submission.StateOf(n+1, len(c.fates), next[0].Records); state != submission.Waiting {
 				t.Errorf("%s: %s does not get segment %d, which is %d", name, c.sent, n+1, state)
 			}
 		}

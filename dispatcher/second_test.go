@@ -65,7 +65,7 @@ func late(m *core.InFlight, segment, total int, id string) settling.LateAnswer {
 		Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, At: time.Now()}
 }
 
-// again leaves a segment's first copy unanswered, and claims the message for a second one.
+// again leaves a segment's first submit record unanswered, and claims the message for a second one.
 func (b *bench) again(m *core.InFlight) *core.InFlight {
 	b.Helper()
 	b.by(m, unanswered)
@@ -124,7 +124,7 @@ func TestServes(t *testing.T) {
 
 // TestSecondCarrier: when the settler's results and records let a second carrier take a
 // message. submission.TestMayGoElsewhere and TestDecide cover the rules,
-// messages.TestGiveToSecond the state of the copies and the claim.
+// messages.TestGiveToSecond the state of the submit records and the claim.
 func TestSecondCarrier(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
@@ -179,8 +179,8 @@ func TestSecondCarrier(t *testing.T) {
 				b.by(m, accepted("a"))
 				b.reported(b.receipt("a", "UNDELIV"))
 			}},
-		// The first copy's answer is late; the second copy is in flight and may arrive.
-		{name: "undelivered, a second copy in flight", reason: "UNDELIV", do: func(b *bench, m *core.InFlight) {
+		// The first submit record's answer is late; the second submit record is in flight and may arrive.
+		{name: "undelivered, a second submit record in flight", reason: "UNDELIV", do: func(b *bench, m *core.InFlight) {
 			second := b.again(m)
 			b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")},
 				Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
@@ -294,9 +294,9 @@ func TestSecondCarrierDecides(t *testing.T) {
 			conf.SecondCarrier, conf.SecondWithin = "lumitel", time.Minute
 			worker.Carrier.Conf.Store(&conf)
 			var next *core.InFlight
-			for range 2 { // temporarily refused and claimed again: it has none of the first carrier's copies
+			for range 2 { // temporarily refused and claimed again: it has none of the first carrier's submit records
 				claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 7, "leo", []int64{m.Msg.ID}, false)
-				if err != nil || len(claimed) != 1 || submission.MayHave(claimed[0].Copies) {
+				if err != nil || len(claimed) != 1 || submission.MayHave(claimed[0].Records) {
 					t.Fatalf("%+v, %v", claimed, err)
 				}
 				next = inHand(worker, claimed[0], 2)

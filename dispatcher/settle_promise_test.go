@@ -58,7 +58,7 @@ type play struct {
 	id        int64
 	number    sms.Number
 	segments  int
-	copies    []*writtenCopy
+	submits   []*writtenSubmit
 
 	cancelled, handedOver bool
 }
@@ -67,7 +67,7 @@ type play struct {
 type process struct {
 	*bench
 	lot    settling.Settlement
-	settle []func() // updates of copies when the lot is committed
+	settle []func() // updates of submits when the lot is committed
 	hand   []*attemptInHand
 
 	prefetched *attemptInHand // claimed and not begun
@@ -75,14 +75,14 @@ type process struct {
 
 func (at *process) policy() setup.Ambiguous { return at.s.Carrier.Config().OnAmbiguous }
 
-// attemptInHand is a process's attempt, with its copies in flight.
+// attemptInHand is a process's attempt, with its submits in flight.
 type attemptInHand struct {
-	m      *core.InFlight
-	copies []*writtenCopy
+	m       *core.InFlight
+	submits []*writtenSubmit
 }
 
-// writtenCopy is the known state of a copy that was written to the first carrier.
-type writtenCopy struct {
+// writtenSubmit is the known state of a submit that was written to the first carrier.
+type writtenSubmit struct {
 	segment  int
 	of       *process
 	m        *core.InFlight
@@ -96,14 +96,14 @@ type writtenCopy struct {
 	overruled bool // an operator had its segment sent again
 }
 
-// mayHave reports whether the carrier may have a copy, as far as received.
-func (c *writtenCopy) mayHave() bool { return c.id != "" || !c.answered }
+// mayHave reports whether the carrier may have a submit, as far as received.
+func (c *writtenSubmit) mayHave() bool { return c.id != "" || !c.answered }
 
-// What a copy waits for: its answer, its late answer, its receipt.
-func (c *writtenCopy) waits() bool      { return !c.answered && !c.givenUp && c.of.has(c) }
-func (c *writtenCopy) overdue() bool    { return !c.answered && c.givenUp && c.of.has(c) }
-func (c *writtenCopy) unreported() bool { return c.id != "" && !c.reported }
-func (c *writtenCopy) unanswered() bool { return !c.answered && !c.reported }
+// What a submit waits for: its answer, its late answer, its receipt.
+func (c *writtenSubmit) waits() bool      { return !c.answered && !c.givenUp && c.of.has(c) }
+func (c *writtenSubmit) overdue() bool    { return !c.answered && c.givenUp && c.of.has(c) }
+func (c *writtenSubmit) unreported() bool { return c.id != "" && !c.reported }
+func (c *writtenSubmit) unanswered() bool { return !c.answered && !c.reported }
 
 func (p *play) yes(label string) bool { return rapid.Bool().Draw(p.T, label) }
 
@@ -153,27 +153,27 @@ func (p *play) begin(at *process) {
 	}
 	m, policy, e := hand.m, at.policy(), submission.Event(submission.NotWritten{})
 	for n := 1; n <= p.segments; n++ {
-		switch state := submission.StateOf(n, p.segments, m.Msg.Copies); {
+		switch state := submission.StateOf(n, p.segments, m.Msg.Records); {
 		case state == submission.Unanswered && policy == setup.AmbiguousFail:
 			e = submission.NoAnswer{}
 		case state.MayWrite(policy):
-			hand.copies = append(hand.copies, &writtenCopy{segment: n, of: at, m: m})
+			hand.submits = append(hand.submits, &writtenSubmit{segment: n, of: at, m: m})
 		}
 	}
-	if m.Open = len(hand.copies); m.Open == 0 || e == submission.Event(submission.NoAnswer{}) { // as links.Worker.Begin
+	if m.Open = len(hand.submits); m.Open == 0 || e == submission.Event(submission.NoAnswer{}) { // as links.Worker.Begin
 		m.Open = 1
 		at.lot.Results = append(at.lot.Results, core.Result{Message: m, Result: smpp.Result{Outcome: smpp.NotWritten},
 			At: time.Now(), Event: e})
 		return
 	}
-	for _, c := range hand.copies {
-		if policy != setup.AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool {
+	for _, c := range hand.submits {
+		if policy != setup.AmbiguousResend && slices.ContainsFunc(p.submits, func(before *writtenSubmit) bool {
 			return before.segment == c.segment && before.mayHave() && !before.overruled
 		}) {
 			p.Fatalf("segment %d is sent again, and the carrier may have it", c.segment)
 		}
 	}
-	at.hand, p.copies = append(at.hand, hand), append(p.copies, hand.copies...)
+	at.hand, p.submits = append(at.hand, hand), append(p.submits, hand.submits...)
 }
 
 // drop forgets an attempt without submitted segments.
@@ -182,14 +182,14 @@ func (at *process) drop(hand *attemptInHand) {
 	at.worker.Open.Done()
 }
 
-// hears puts the end of a copy's wait into the lot of its process.
+// hears puts the end of a submit's wait into the lot of its process.
 func (p *play) hears() {
-	c := one(p, "copy", p.copies, (*writtenCopy).waits)
+	c := one(p, "submit", p.submits, (*writtenSubmit).waits)
 	f := unanswered
 	switch rapid.SampledFrom([]string{"accepted", "accepted", "unanswered", "unanswered", "unanswered", "unanswered",
 		"refused", "busy", "not written"}).Draw(p.T, "answer") {
 	case "accepted":
-		c.id, c.answered = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c)), true
+		c.id, c.answered = fmt.Sprintf("%d-%d", p.id, slices.Index(p.submits, c)), true
 		c.delivered = c.delivered || p.confirmed
 		f = accepted(c.id)
 	case "unanswered":
@@ -209,28 +209,28 @@ func (p *play) hears() {
 	}
 }
 
-// has reports whether a copy is in flight in a process.
-func (at *process) has(c *writtenCopy) bool {
-	return slices.ContainsFunc(at.hand, func(h *attemptInHand) bool { return slices.Contains(h.copies, c) })
+// has reports whether a submit is in flight in a process.
+func (at *process) has(c *writtenSubmit) bool {
+	return slices.ContainsFunc(at.hand, func(h *attemptInHand) bool { return slices.Contains(h.submits, c) })
 }
 
-// hearsLate puts the answer to a copy that was given up into the lot of its process.
+// hearsLate puts the answer to a submit that was given up into the lot of its process.
 func (p *play) hearsLate() {
-	c := one(p, "late", p.copies, (*writtenCopy).overdue)
+	c := one(p, "late", p.submits, (*writtenSubmit).overdue)
 	c.answered = true
 	if rapid.IntRange(0, 4).Draw(p.T, "late answer") == 0 {
 		c.of.lot.Late = append(c.of.lot.Late, throttledLate(c.m, c.segment, p.segments))
 		c.of.settle = append(c.of.settle, func() { c.gone = true })
 		return
 	}
-	c.id = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c))
+	c.id = fmt.Sprintf("%d-%d", p.id, slices.Index(p.submits, c))
 	c.delivered = c.delivered || p.confirmed
 	c.of.lot.Late = append(c.of.lot.Late, late(c.m, c.segment, p.segments, c.id))
 }
 
-// hearsReceipt puts the receipt of an accepted copy into either lot.
+// hearsReceipt puts the receipt of an accepted submit into either lot.
 func (p *play) hearsReceipt() {
-	c := one(p, "receipt", p.copies, (*writtenCopy).unreported)
+	c := one(p, "receipt", p.submits, (*writtenSubmit).unreported)
 	c.reported = true
 	at := p.process()
 	if often := rapid.IntRange(0, 9).Draw(p.T, "state"); often == 0 || !p.second && often < 7 {
@@ -242,9 +242,9 @@ func (p *play) hearsReceipt() {
 	at.settle = append(at.settle, func() { c.gone = true })
 }
 
-// hearsEcho puts the receipt of a copy without an answer, which echoes its reference, into either lot.
+// hearsEcho puts the receipt of a submit without an answer, which echoes its reference, into either lot.
 func (p *play) hearsEcho() {
-	c := one(p, "echo", p.copies, (*writtenCopy).unanswered)
+	c := one(p, "echo", p.submits, (*writtenSubmit).unanswered)
 	c.reported = true
 	at, state := p.process(), "DELIVRD"
 	if rapid.IntRange(0, 3).Draw(p.T, "echoed state") == 0 {
@@ -252,7 +252,7 @@ func (p *play) hearsEcho() {
 	} else {
 		c.delivered = true
 	}
-	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.copies, c)), state),
+	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.submits, c)), state),
 		profile.Reference(p.id, c.segment)
 	a.Reference, a.Number = &ref, string(p.number)
 	at.lot.Receipts = append(at.lot.Receipts, a)
@@ -279,9 +279,9 @@ func (p *play) settles(at *process) {
 		note()
 	}
 	if p.isSentOn() && !before {
-		for n, c := range p.copies {
+		for n, c := range p.submits {
 			if !c.gone {
-				p.Fatalf("it is sent on, and the first carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
+				p.Fatalf("it is sent on, and the first carrier may have submit %d, of segment %d: %+v", n+1, c.segment, *c)
 			}
 		}
 	}
@@ -325,9 +325,9 @@ func (p *play) cancels() {
 		p.Fatal(err)
 	}
 	p.cancelled = done.Cancelled > 0
-	for n, c := range p.copies {
+	for n, c := range p.submits {
 		if p.cancelled && c.mayHave() {
-			p.Fatalf("it is cancelled, and the carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
+			p.Fatalf("it is cancelled, and the carrier may have submit %d, of segment %d: %+v", n+1, c.segment, *c)
 		}
 	}
 }
@@ -343,10 +343,10 @@ func (p *play) handsOver() {
 		p.Fatal(err)
 	}
 	p.handedOver = at.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'onatel'`, p.id) > 0
-	for n, c := range p.copies {
+	for n, c := range p.submits {
 		if p.handedOver && c.mayHave() && (at.policy() != setup.AmbiguousResend || c.id != "" &&
 			at.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND carrier_id = $2`, p.id, c.id) > 0) {
-			p.Fatalf("it is handed over, and the carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
+			p.Fatalf("it is handed over, and the carrier may have submit %d, of segment %d: %+v", n+1, c.segment, *c)
 		}
 	}
 }
@@ -359,7 +359,7 @@ func (p *play) overrules() {
 	if err != nil {
 		p.Fatal(err)
 	}
-	for _, c := range p.copies {
+	for _, c := range p.submits {
 		c.overruled = c.overruled || len(sent) > 0
 	}
 }
@@ -403,7 +403,7 @@ func (at *process) registered() {
 //   - with hold and fail the carrier never gets a segment that it may have;
 //   - a customer's cancellation stops it, and another carrier takes it over, only if the carrier does not have it; with
 //     resend the other one may also take what was not answered;
-//   - when a second carrier gets it, it is recorded that the first one does not have, or will not deliver, any copy
+//   - when a second carrier gets it, it is recorded that the first one does not have, or will not deliver, any record
 //     ever written to it.
 func TestSettlingPromises(t *testing.T) {
 	t.Parallel()
@@ -420,7 +420,7 @@ func TestSettlingPromises(t *testing.T) {
 			confirmed: rapid.IntRange(0, 5).Draw(rt, "confirm: submit") == 0,
 			second:    rapid.IntRange(0, 2).Draw(rt, "second") > 0}
 		policies := []setup.Ambiguous{setup.AmbiguousResend, setup.AmbiguousResend, setup.AmbiguousResend,
-			setup.AmbiguousHold, setup.AmbiguousFail}
+			setup.AmbiguousAwaitReceipt, setup.AmbiguousFail}
 		policy := rapid.SampledFrom(policies).Draw(rt, "policy")
 		for _, at := range processes {
 			conf := *at.s.Carrier.Config()
@@ -456,12 +456,12 @@ func TestSettlingPromises(t *testing.T) {
 				add(p.claim, 2)
 			}
 			for _, next := range []struct {
-				may    func(*writtenCopy) bool
+				may    func(*writtenSubmit) bool
 				step   func()
 				weight int
-			}{{(*writtenCopy).waits, p.hears, 1}, {(*writtenCopy).overdue, p.hearsLate, 3},
-				{(*writtenCopy).unreported, p.hearsReceipt, 3}, {(*writtenCopy).unanswered, p.hearsEcho, 1}} {
-				if slices.ContainsFunc(p.copies, next.may) {
+			}{{(*writtenSubmit).waits, p.hears, 1}, {(*writtenSubmit).overdue, p.hearsLate, 3},
+				{(*writtenSubmit).unreported, p.hearsReceipt, 3}, {(*writtenSubmit).unanswered, p.hearsEcho, 1}} {
+				if slices.ContainsFunc(p.submits, next.may) {
 					add(next.step, next.weight)
 				}
 			}
@@ -481,7 +481,7 @@ func TestSettlingPromises(t *testing.T) {
 			case rare < 6:
 				steps = []func(){p.handsOver}
 			case rare < 9 && slices.ContainsFunc(processes[:],
-				func(at *process) bool { return at.policy() == setup.AmbiguousHold }):
+				func(at *process) bool { return at.policy() == setup.AmbiguousAwaitReceipt }):
 				steps = []func(){p.overrules}
 			case rare < 12:
 				steps = []func(){func() { // another setting, at one process or both
@@ -551,7 +551,7 @@ func (p *play) settled(states ...sms.Status) sms.Status {
 		p.Fatalf("it is %v, with %d events", status, events)
 	}
 	for n := 1; n <= p.segments && status == sms.Sent; n++ {
-		if !slices.ContainsFunc(p.copies, func(c *writtenCopy) bool { return c.segment == n && c.delivered }) {
+		if !slices.ContainsFunc(p.submits, func(c *writtenSubmit) bool { return c.segment == n && c.delivered }) {
 			p.Fatalf("it is sent, and segment %d was not delivered", n)
 		}
 	}

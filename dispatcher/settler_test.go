@@ -154,7 +154,7 @@ func inHand(w *links.Worker, m *outbox.Claimed, segments int) *core.InFlight {
 // states returns the states of a claimed message's segments.
 func states(m *core.InFlight) (states []submission.State) {
 	for n := 1; n <= m.Msg.Segments; n++ {
-		states = append(states, submission.StateOf(n, m.Msg.Segments, m.Msg.Copies))
+		states = append(states, submission.StateOf(n, m.Msg.Segments, m.Msg.Records))
 	}
 	return states
 }
@@ -303,7 +303,7 @@ func TestSettle(t *testing.T) {
 			outcome{status: sms.Failed, reason: "smpp: source_addr is odd"}},
 		{"unanswered, sent again", setup.AmbiguousResend, 0, []fate{ended(smpp.NoAnswer, 0, gone)},
 			outcome{waits: true, attempt: 1, delay: setup.AmbiguousDelay, segments: 1}},
-		{"unanswered, held", setup.AmbiguousHold, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{segments: 1}},
+		{"unanswered, held", setup.AmbiguousAwaitReceipt, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{segments: 1}},
 		{"unanswered, given up", setup.AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)},
 			outcome{status: sms.Failed, reason: "no_answer", segments: 1}},
 		{"half of it throttled", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil),

@@ -187,7 +187,7 @@ func TestRecoveryGoesOn(t *testing.T) {
 	b.exec(`CREATE TRIGGER slowly BEFORE UPDATE OF due_at ON outbox FOR EACH ROW WHEN (NEW.due_at > '9000-01-01'
 		AND NEW.message_id % 20 = 0) EXECUTE FUNCTION slowly()`)
 	b.exec(`UPDATE senders SET approved = false`)
-	b.exec(`INSERT INTO holds (company_id, sender) VALUES (1, 'DEMO')`)
+	b.exec(`INSERT INTO suspensions (company_id, sender) VALUES (1, 'DEMO')`)
 	if err := b.d.member.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}

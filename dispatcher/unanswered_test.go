@@ -23,8 +23,9 @@ func unrecorded(pgx.Tx, []int64) error { return nil }
 // toAny is a carrier where every sender works.
 func toAny(name string) rerouting.To { return rerouting.To{Carrier: name} }
 
-// TestDecideOfUnanswered: messages that waited when a backup was made are held with any on_ambiguous. The operator has
-// each sent again, or makes it sent, failed or cancelled, once. Messages answered or decided meanwhile are skipped.
+// TestDecideOfUnanswered: messages that waited when a backup was made are quarantined with any on_ambiguous. The
+// operator has each sent again, or makes it sent, failed or cancelled, once. Messages answered or decided meanwhile are
+// skipped.
 func TestDecideOfUnanswered(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -37,10 +38,10 @@ func TestDecideOfUnanswered(t *testing.T) {
 	ctx, now := t.Context(), time.Now().Add(time.Minute)
 	carriers := []setup.Carrier{*b.s.Carrier.Config()}
 	for _, want := range []int64{7, 0} {
-		held, err := recovery.HoldPending(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, carriers,
+		taken, err := recovery.QuarantinePending(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, carriers,
 			setup.RefundUnsubmitted, now)
-		if err != nil || held["lumitel"] != want {
-			t.Fatalf("%v held, want %d; %v", held, want, err)
+		if err != nil || taken["lumitel"] != want {
+			t.Fatalf("%v taken, want %d; %v", taken, want, err)
 		}
 	}
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
@@ -133,11 +134,11 @@ func TestAlive(t *testing.T) {
 	alive(1)
 }
 
-// TestSentAgainMayBeThere: a message that an operator sends again goes out although several copies are unanswered. No
-// second carrier gets it, because this one may have them.
+// TestSentAgainMayBeThere: a message that an operator sends again goes out although several submit records are
+// unanswered. No second carrier gets it, because this one may have them.
 func TestSentAgainMayBeThere(t *testing.T) {
 	t.Parallel()
-	b, _ := newSecondBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b, _ := newSecondBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	m := b.begun(1)
 	b.by(m, unanswered)
 	b.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
@@ -162,7 +163,7 @@ func TestSentAgainMayBeThere(t *testing.T) {
 // segments is still unanswered: it was listed before a late refusal of another one.
 func TestSettlesOnlyUndecided(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
+	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousAwaitReceipt })
 	for _, as := range []recovery.Outcome{recovery.WasSent, recovery.WasFailed, recovery.WasCancelled} {
 		b.cleared()
 		m := b.begun(2)

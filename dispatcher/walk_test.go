@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/recovery"
 	"intumwa/internal/queue"
+	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 	"intumwa/sms"
@@ -214,7 +214,5 @@ func (b *bench) outboxRowsRead() int {
 
 func (b *bench) exec(statement string, args ...any) {
 	b.Helper()
-	if _, err := b.pool.Exec(b.Context(), statement, args...); err != nil {
-		b.Fatal(fmt.Errorf("%s: %w", statement, err))
-	}
+	testenv.Exec(b, b.pool, statement, args...)
 }

@@ -30,7 +30,7 @@ var codeTexts = map[string]string{
 // VerifyNumber makes a number the user's unverified test number and sends it a one-time code, in the user's language.
 // The code counts as the company's own, and not as a free one, if the company is approved and has credits: both are
 // acts of an operator, so no stranger can make them. The errors are RefuseNoCarrier and those of
-// [testnumbers.Store.StartVerification].
+// [testnumbers.Store.StartCheck].
 func (in *Intake) VerifyNumber(ctx context.Context, user people.User, company *accounts.Company, network string,
 	number sms.Number) error {
 	made, err := in.own(Own{User: user.ID, Number: number, Text: codePlace, Life: testnumbers.CodeLife})
@@ -47,7 +47,7 @@ func (in *Intake) VerifyNumber(ctx context.Context, user people.User, company *a
 	}
 	m := made.messages[0]
 	made.first = func(ctx context.Context, tx pgx.Tx) (verdict, err error) { // no code counts without its message
-		m.Secret, err = in.testNumbers.StartVerification(ctx, tx, r)
+		m.Secret, err = in.testNumbers.StartCheck(ctx, tx, r)
 		if accounts.ForUser(err) {
 			return err, nil
 		}

@@ -457,7 +457,8 @@ func TestVerifyBySomeOtherSender(t *testing.T) {
 	}
 	if got := d.text(
 		t,
-		`SELECT string_agg(sender || ' ' || test, ', ' ORDER BY id) FROM messages`); got != "ACME false, TEST true, ACME false" {
+		`SELECT string_agg(sender || ' ' || test, ', ' ORDER BY id)
+			FROM messages`); got != "ACME false, TEST true, ACME false" {
 		t.Error(got)
 	}
 }
@@ -480,7 +481,8 @@ func TestVerificationByItsCarrier(t *testing.T) {
 	}
 	if got := d.text(
 		t,
-		`SELECT string_agg(format('%s %s %s/%s', carrier, block, converted, asked), ', ') FROM conversions`); got != "onatel +2577912 1/1" {
+		`SELECT string_agg(format('%s %s %s/%s', carrier, block, converted, asked), ', ')
+			FROM conversions`); got != "onatel +2577912 1/1" {
 		t.Error(got)
 	}
 }

@@ -83,8 +83,8 @@ func (s *Store) AwaitNoMore(ctx context.Context, q Queued) error {
 }
 
 // Cancelled takes those of messages, by id, off the outbox of which no carrier has or may have anything, and returns
-// their verdicts. It skips messages in flight and locked ones. It locks the rows before it reads their copies, so it
-// sees claims that were made and released in between.
+// their verdicts. It skips messages in flight and locked ones. It locks the rows before it reads their submit records,
+// so it sees claims that were made and released in between.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
 	free, err := postgres.All(ctx, tx, "locking messages to cancel", pgx.RowTo[int64],
 		`SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = ANY($1)

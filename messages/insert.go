@@ -186,9 +186,11 @@ func insertStatement(more bool) string {
 				unnest($11::boolean[]) AS test,
 				unnest($12::text[]) AS carrier, unnest($13::smallint[]) AS lane, unnest($14::float8[]) AS validity` + arrays + `) u
 		), message AS (
-			INSERT INTO messages (id, ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, concat_ref, test, carrier` + columns + `)
+			INSERT INTO messages (id, ulid, company_id, user_id, batch_id, phone_number, sender, body,
+				encoding, segments, concat_ref, test, carrier` + columns + `)
 			OVERRIDING SYSTEM VALUE
-			SELECT id, ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier` + values +
+			SELECT id, ulid, company, usr, batch, number, sender, body,
+				encoding, segments, concat, test, carrier` + values +
 		` FROM input
 		), waiting AS (
 			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)

@@ -92,9 +92,7 @@ func (d *testStore) tx(do func(ctx context.Context, tx pgx.Tx) error) {
 
 func (d *testStore) exec(statement string, args ...any) {
 	d.Helper()
-	if _, err := d.pool.Exec(d.Context(), statement, args...); err != nil {
-		d.Fatal(err)
-	}
+	testenv.Exec(d, d.pool, statement, args...)
 }
 
 // count returns a query's only number.
@@ -250,13 +248,13 @@ func (d *testStore) trySettle(segments []receipts.Segment, reports ...receipts.R
 		for i, st := range recorded.Settled {
 			ids[i] = st.MessageID
 		}
-		copies, err := receipts.Copies(ctx, tx, carrier, ids)
+		records, err := receipts.Records(ctx, tx, carrier, ids)
 		if err != nil {
 			return err
 		}
 		var finals []messages.Final
 		for _, st := range recorded.Settled {
-			if status, at, reason := submission.Verdict(st.Total, copies[st.MessageID]); status.Final() {
+			if status, at, reason := submission.Verdict(st.Total, records[st.MessageID]); status.Final() {
 				finals = append(finals, messages.Final{MessageID: st.MessageID, Status: status, At: at, Reason: reason})
 			}
 		}
@@ -326,7 +324,7 @@ func (d *testStore) freed(dead int64) (n int64) {
 // statesOf returns the states of the segments of a claimed message.
 func statesOf(c *outbox.Claimed) (states []submission.State) {
 	for n := 1; n <= c.Segments; n++ {
-		states = append(states, submission.StateOf(n, c.Segments, c.Copies))
+		states = append(states, submission.StateOf(n, c.Segments, c.Records))
 	}
 	return states
 }

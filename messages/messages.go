@@ -11,8 +11,8 @@
 //   - scheduled: its time has not come.
 //   - sandbox: it goes to a sandbox number; the row has its fate.
 //
-// Its segments' copies and receipts are in the package receipts, its request in batches. A row of deadlines says when
-// to look at a message again.
+// Its segments' submit records and receipts are in the package receipts, its request in batches. A row of deadlines
+// says when to look at a message again.
 //
 // # Claims
 //

@@ -46,7 +46,7 @@ func TestClaim(t *testing.T) {
 	if err != nil || r.ID != ids[0] || c.Number != r.Number || c.Sender != r.Sender || c.Body != r.Body ||
 		c.CompanyID != 1 || c.Lane != 0 ||
 		c.Segments != 1 || c.Attempt != 1 || !c.CreatedAt.Equal(r.CreatedAt) || c.ExpiresAt.Sub(c.CreatedAt) != time.Hour ||
-		c.Copies != nil {
+		c.Records != nil {
 		t.Errorf("claimed %+v of %+v, %v", c, r, err)
 	}
 }
@@ -289,8 +289,8 @@ func TestAcceptedSegments(t *testing.T) {
 	}
 }
 
-// TestReroute: what another process works on stays, and so does what waits for the end of the quiet hours or is held. A
-// message that waits for its next attempt does not.
+// TestReroute: what another process works on stays, and so does what waits for the end of the quiet hours or is
+// suspended. A message that waits for its next attempt does not.
 func TestReroute(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
@@ -298,8 +298,8 @@ func TestReroute(t *testing.T) {
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute', since = now() + interval '1 minute'
 		WHERE message_id = $1`, ids[1])
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[2])
-	held := d.pending(1)
-	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held[0])
+	suspended := d.pending(1)
+	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, suspended[0])
 	reroute := func(lane, limit int, want int64) {
 		t.Helper()
 		if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, lane, 0, limit,
@@ -364,7 +364,7 @@ func TestRerouteKeeps(t *testing.T) {
 	for _, c := range []struct {
 		policy submission.Policy
 		want   int64
-	}{{submission.Hold, 1}, {submission.Fail, 0}, {submission.Resend, 1}} {
+	}{{submission.AwaitReceipt, 1}, {submission.Fail, 0}, {submission.Resend, 1}} {
 		if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, 0, 0, 10, c.policy); err != nil ||
 			n != c.want {
 			t.Errorf("policy %v: %d rerouted, %v", c.policy, n, err)
@@ -469,7 +469,7 @@ func TestBegun(t *testing.T) {
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		begun, err := d.Begun(ctx, tx, carrier, 1, ids)
 		if err != nil || len(begun) != 3 || !slices.Equal(statesOf(begun[0]),
-			[]submission.State{submission.Waiting, submission.Accepted}) || begun[1].Copies != nil {
+			[]submission.State{submission.Waiting, submission.Accepted}) || begun[1].Records != nil {
 			t.Errorf("%+v, %v", begun, err)
 		}
 		return err
@@ -502,7 +502,7 @@ func TestClaimsInParts(t *testing.T) {
 }
 
 // TestHalfClaimed: if the second statement of a claim fails, the messages that the first one claimed are returned:
-// those whose copies could not be read as unread.
+// those whose submit records could not be read as unread.
 func TestHalfClaimed(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(3)

@@ -82,7 +82,7 @@ func TestUnanswered(t *testing.T) {
 	})
 	d.exec(`UPDATE segments SET key = 'answered' WHERE message_id = $1 AND segment = 2`, ids[3])
 	d.exec(`UPDATE messages SET expire_at = now() WHERE id = $1`, ids[4])
-	// first copies, whose second ones were answered
+	// first submit records, whose second ones were answered
 	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, n, 2, $2, 'l',
 		'?77', now()
 		FROM unnest($1::bigint[]) id, generate_series(1, 2) n`, []int64{ids[3]}, carrier)
@@ -111,7 +111,7 @@ func TestUnanswered(t *testing.T) {
 		after = next
 	}
 	if calls != 2 {
-		t.Errorf("all copies were read in %d calls, want 2", calls)
+		t.Errorf("all submit records were read in %d calls, want 2", calls)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		open, err := receipts.WithoutAnswer(ctx, tx, ids)

@@ -70,10 +70,10 @@ func TestLeaving(t *testing.T) {
 	for _, to := range []string{"leo", ""} {
 		t.Run("to "+to, func(t *testing.T) {
 			d := newHotStore(t)
-			plain, held, later := d.pending(1)[0], d.pending(1)[0],
+			plain, suspended, later := d.pending(1)[0], d.pending(1)[0],
 				d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })[0]
 			cut, away, quiet, claimed := d.pending(1, segments(2))[0], d.pending(1)[0], d.pending(1)[0], d.pending(1)[0]
-			d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held)
+			d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, suspended)
 			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at)
 				VALUES ($1, 1, 2, $2, '', '?x', now())`, cut, carrier)
 			d.exec(`UPDATE outbox SET attempts = 1, due_at = now() + interval '10 seconds' WHERE message_id = $1`, cut)
@@ -91,7 +91,7 @@ func TestLeaving(t *testing.T) {
 			handed, failed := d.leaves(false)
 			want, fail := map[string]int64{"leo": 4, "smart": 2}, []int64(nil)
 			if to == "" {
-				want, fail = map[string]int64{"smart": 2}, []int64{plain, held, later, quiet}
+				want, fail = map[string]int64{"smart": 2}, []int64{plain, suspended, later, quiet}
 			}
 			if !maps.Equal(handed, want) || !slices.Equal(failed, fail) {
 				t.Errorf("handed %v, failed %v; want %v and %v", handed, failed, want, fail)
@@ -138,7 +138,8 @@ func TestRetiring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := rerouting.Successors(list), (map[string]string{"smart": "", "leo": "lumitel", "onatel": ""}); !maps.Equal(got, want) {
+	want := map[string]string{"smart": "", "leo": "lumitel", "onatel": ""}
+	if got := rerouting.Successors(list); !maps.Equal(got, want) {
 		t.Errorf("successors %v, want %v", got, want)
 	}
 }

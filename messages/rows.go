@@ -19,7 +19,7 @@ type Claim struct {
 // claim of the same message, are not affected.
 //
 // No dispatcher works on a pending message without a row in the outbox: everything that a carrier may have of it is
-// recorded as copies of its segments.
+// in the submit records of its segments.
 type Rows struct {
 	Dispatcher int64
 	Leave      []Claim   // these leave the outbox, if the row is under this claim or under none
@@ -42,7 +42,7 @@ type Retry struct {
 }
 
 // Reentry is a message that comes back to the outbox, if it is pending and valid, and is due after Delay. Its next
-// claim counts as a second attempt, and so reads its copies.
+// claim counts as a second attempt, and so reads its submit records.
 type Reentry struct {
 	MessageID int64
 	Delay     time.Duration

@@ -12,10 +12,10 @@ import (
 	"intumwa/messages/submission"
 )
 
-// TestGiveToSecond: GiveToSecond loads the copies and the claim for submission.MayGoElsewhere, which
+// TestGiveToSecond: GiveToSecond loads the submit records and the claim for submission.MayGoElsewhere, which
 // decides, and writes the result.
 func TestGiveToSecond(t *testing.T) {
-	copies := map[string]bool{
+	records := map[string]bool{
 		// f: answered and UNDELIV, p: answered and pending, s: sent; in capitals: never answered; x: passed by a carrier
 		// before
 		"": true, "f": true, "xf": true, "p": false, "s": false, "F": false, "fP": false,
@@ -40,15 +40,15 @@ func TestGiveToSecond(t *testing.T) {
 		{"the caller's claim was freed", `UPDATE outbox SET claimed_by = NULL WHERE message_id = $1`, 1, false},
 	}
 	d := newHotStore(t)
-	ids := d.pending(len(copies) * len(hands) * 2)
+	ids := d.pending(len(records) * len(hands) * 2)
 	d.claim(7, ids...)
 	next := ids
-	for letters, mayByCopies := range copies {
+	for letters, mayByRecords := range records {
 		for _, h := range hands {
 			for _, before := range []bool{false, true} {
 				id := next[0]
 				next = next[1:]
-				name := fmt.Sprintf("copies %q; %s; sent on before: %v", letters, h.name, before)
+				name := fmt.Sprintf("submit records %q; %s; sent on before: %v", letters, h.name, before)
 				for i, letter := range letters {
 					d.copied(id, i+1, letter)
 				}
@@ -68,7 +68,7 @@ func TestGiveToSecond(t *testing.T) {
 						[]rerouting.Failing{{MessageID: id, Reason: "UNDELIV 001", Epoch: h.epoch}})
 					return err
 				})
-				if may := mayByCopies && h.may && !before; may != (len(sent) == 1) {
+				if may := mayByRecords && h.may && !before; may != (len(sent) == 1) {
 					t.Errorf("%s: sent on: %v", name, sent)
 				} else if !may {
 					if after := d.count(`SELECT coalesce((SELECT epoch * 100 + coalesce(claimed_by, 0) FROM outbox
@@ -84,7 +84,7 @@ func TestGiveToSecond(t *testing.T) {
 					t.Errorf("%s: it does not wait for the second carrier", name)
 				}
 				if n := d.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND mark IS DISTINCT FROM 1`, id); n != 0 {
-					t.Errorf("%s: %d copies count still", name, n)
+					t.Errorf("%s: %d submit records count still", name, n)
 				}
 			}
 		}

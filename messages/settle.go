@@ -142,7 +142,8 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
 			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''),
 			coalesce(m.cost_center, ''), m.body <> '' AND `+untilFinal+`, m.secret IS NOT NULL,
-			m.sender, m.created_at, coalesce(m.smpp_key, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint), m.echo, coalesce(m.channel, 0::smallint)`, ids, status, at, reasons, claimants, epochs).
+			m.sender, m.created_at, coalesce(m.smpp_key, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint),
+			m.echo, coalesce(m.channel, 0::smallint)`, ids, status, at, reasons, claimants, epochs).
 		Query(func(rows pgx.Rows) (err error) {
 			*settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows,
 				func(row pgx.CollectableRow) (st Settled, err error) {

@@ -24,7 +24,8 @@ func TestUnusual(t *testing.T) {
 			FROM (VALUES (1, $3::int - 10), (2, 10)) v(status, n)`, company, ago, n)
 	}
 	const spread, block = `'+25761' || lpad((n * 7919 % 1000000)::text, 6, '0')`,
-		`CASE WHEN n % 2 = 0 THEN '+2577912' || lpad(n::text, 4, '0') ELSE '+25761' || lpad((n * 7919 % 1000000)::text, 6, '0') END`
+		`CASE WHEN n % 2 = 0 THEN '+2577912' || lpad(n::text, 4, '0')
+			ELSE '+25761' || lpad((n * 7919 % 1000000)::text, 6, '0') END`
 	send(9, 400, spread)
 	d.exec(`UPDATE messages SET created_at = now() - interval '3 hours'`)
 	send(0, 900, spread) // the gateway's own

@@ -120,7 +120,7 @@ type Cancelled struct {
 	Company   int64 `json:"company_id"`
 	Cancelled int64 `json:"cancelled"`
 	Credits   int64 `json:"credits_returned"`
-	Left      int64 `json:"left"` // held by a dispatcher: a second cancellation catches those that come back
+	Left      int64 `json:"left"` // claimed by a dispatcher: a second cancellation catches those that come back
 }
 
 // CancelBatch stops the messages of a batch that no carrier has; see [Actor.CancelCompany].
@@ -227,13 +227,13 @@ func (a Actor) SkipIDs(ctx context.Context, ahead int64) (last, next int64, err 
 	return last, next, err
 }
 
-// HoldPending holds the messages that carriers may have got since the backup, and returns how many; see
-// [recovery.HoldPending].
-func (a Actor) HoldPending(ctx context.Context, carriers []setup.Carrier, refund setup.Refund, due time.Time) (
+// QuarantinePending holds the messages that carriers may have got since the backup, and returns how many; see
+// [recovery.QuarantinePending].
+func (a Actor) QuarantinePending(ctx context.Context, carriers []setup.Carrier, refund setup.Refund, due time.Time) (
 	n int64, err error) {
-	held, err := recovery.HoldPending(ctx, a.Many, messages.New(a.Many), a.Webhooks, carriers, refund, due)
-	for _, some := range held {
+	taken, err := recovery.QuarantinePending(ctx, a.Many, messages.New(a.Many), a.Webhooks, carriers, refund, due)
+	for _, some := range taken {
 		n += some
 	}
-	return n, errors.Join(err, a.note(ctx, act{name: "database.restored.held", subject: "messages", after: held}))
+	return n, errors.Join(err, a.note(ctx, act{name: "database.restored.held", subject: "messages", after: taken}))
 }

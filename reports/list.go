@@ -108,8 +108,8 @@ func EachListedRow(rows func(row func(line int, cells []string) error) error, do
 	return err
 }
 
-const spoiltAdvice = "A spreadsheet took them for numbers and lost the last digits. Ask for the list as the carrier's " +
-	"program wrote it, or as text cells"
+const spoiltAdvice = "A spreadsheet took them for numbers and lost the last digits. Ask for the list as the " +
+	"carrier's program wrote it, or as text cells"
 
 // listed takes the rows of a list.
 type listed struct {

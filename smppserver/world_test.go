@@ -82,9 +82,7 @@ func newBankOn(t testing.TB, pool *pgxpool.Pool, credits int64, limits keys.SMPP
 
 func (w *bank) exec(statement string, args ...any) {
 	w.Helper()
-	if _, err := w.pool.Exec(context.Background(), statement, args...); err != nil {
-		w.Fatal(err)
-	}
+	testenv.Exec(w, w.pool, statement, args...)
 }
 
 // count returns the number that a query selects.

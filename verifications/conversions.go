@@ -70,10 +70,12 @@ func count(ctx context.Context, tx pgx.Tx, all []answer) error {
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO conversions AS c (day, carrier, block, company_id, asked, converted)
 		SELECT `+dayOf(`at`)+` AS day, carrier, block, company, sum(asked), sum(converted)
-		FROM (SELECT unnest($1::timestamptz[]) AS at, unnest($2::text[]) AS carrier, unnest($3::text[]) AS block, unnest($4::bigint[]) AS company,
+		FROM (SELECT unnest($1::timestamptz[]) AS at, unnest($2::text[]) AS carrier, unnest($3::text[]) AS block,
+			unnest($4::bigint[]) AS company,
 			unnest($5::bigint[]) AS asked, unnest($6::bigint[]) AS converted) n
 		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-		ON CONFLICT (day, carrier, block, company_id) DO UPDATE SET asked = c.asked + excluded.asked, converted = c.converted + excluded.converted`,
+		ON CONFLICT (day, carrier, block, company_id) DO UPDATE SET asked = c.asked + excluded.asked,
+			converted = c.converted + excluded.converted`,
 		at, carriers, blocks, companies, asked, converted); err != nil {
 		return fmt.Errorf("counting conversions: %w", err)
 	}

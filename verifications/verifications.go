@@ -79,9 +79,11 @@ type Verification struct {
 }
 
 // columns are those of a Verification, in the order of scan.
-const columns = `v.id, v.ulid, v.company_id, v.phone_number, v.sender, v.locale, v.secret, v.created_at, v.sent_at, v.expires_at,
-	CASE WHEN v.state = 0 AND v.expires_at <= now() THEN 3::smallint ELSE v.state END, v.finished_at, v.sends, v.wrong, v.message, v.carrier,
-	coalesce(v.client_reference, ''), coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''), coalesce(v.web_domain, ''), v.test`
+const columns = `v.id, v.ulid, v.company_id, v.phone_number, v.sender, v.locale, v.secret, v.created_at,
+	v.sent_at, v.expires_at, CASE WHEN v.state = 0 AND v.expires_at <= now() THEN 3::smallint ELSE v.state END,
+	v.finished_at, v.sends, v.wrong, v.message, v.carrier,
+	coalesce(v.client_reference, ''), coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''),
+	coalesce(v.web_domain, ''), v.test`
 
 // fields are the places for columns. read must be called after the scan.
 func (v *Verification) fields() (places []any, read func()) {

@@ -34,12 +34,16 @@ func TestAskedEvents(t *testing.T) {
 			{CompanyID: company, MessageID: 1025, Name: Failed, PhoneNumber: "+25779123401", At: at}})
 	}
 	always := []string{
-		`{"event":"sms.failed","timestamp":"2026-03-01T08:02:11+00:00","data":{"message_id":1025,"phone_number":"+25779123401","status":"sms.failed","sent_at":null,"failed_at":"2026-03-01T08:02:11+00:00"}}`,
-		`{"event":"sms.sent","timestamp":"2026-03-01T08:02:11+00:00","data":{"message_id":1024,"phone_number":"+25761234500","status":"sms.sent","sent_at":"2026-03-01T08:02:11+00:00","failed_at":null}}`,
+		`{"event":"sms.failed","timestamp":"2026-03-01T08:02:11+00:00","data":{"message_id":1025,` +
+			`"phone_number":"+25779123401","status":"sms.failed","sent_at":null,"failed_at":"2026-03-01T08:02:11+00:00"}}`,
+		`{"event":"sms.sent","timestamp":"2026-03-01T08:02:11+00:00","data":{"message_id":1024,` +
+			`"phone_number":"+25761234500","status":"sms.sent","sent_at":"2026-03-01T08:02:11+00:00","failed_at":null}}`,
 	}
 	asked := []string{
-		`{"event":"balance.low","timestamp":"2026-03-01T08:02:11+00:00","data":{"company_id":2,"credits":98,"threshold":100}}`,
-		`{"event":"sms.received","timestamp":"2026-03-01T08:02:11+00:00","data":{"inbound_id":1026,"from":"+25779123400","to":"8080","message":"PAY <5000> & \"é\"\n","received_at":"2026-03-01T08:02:11+00:00"}}`,
+		`{"event":"balance.low","timestamp":"2026-03-01T08:02:11+00:00","data":{"company_id":2,"credits":98,` +
+			`"threshold":100}}`,
+		`{"event":"sms.received","timestamp":"2026-03-01T08:02:11+00:00","data":{"inbound_id":1026,"from":"+25779123400",` +
+			`"to":"8080","message":"PAY <5000> & \"é\"\n","received_at":"2026-03-01T08:02:11+00:00"}}`,
 	}
 	run(t, w)
 	eventually(t, "all of them", func() bool { return ears.count() == 2 && shop.count() == 4 })

@@ -23,7 +23,8 @@ type storedEndpoint struct {
 	failing     bool   // the last call failed
 }
 
-const storedColumns = `e.company_id, e.url, e.secret, CASE WHEN e.previous_until > now() THEN coalesce(e.previous_secret, '') ELSE '' END AS previous,
+const storedColumns = `e.company_id, e.url, e.secret, 
+	CASE WHEN e.previous_until > now() THEN coalesce(e.previous_secret, '') ELSE '' END AS previous,
 	e.failing_since IS NOT NULL AS failing`
 
 // fields returns the scan targets of storedColumns.

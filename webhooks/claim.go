@@ -68,7 +68,7 @@ func (c *core) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, er
 					AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 				ORDER BY u.due, u.id LIMIT wish.most) u
 			ORDER BY e.company_id, u.id
-		), taken AS ( -- by ctid: 1 page a row, not 3; a row that another process changed after this statement began is checked again, and left
+		), taken AS ( -- by ctid: 1 page a row, not 3; a row that changed since is checked again, and left
 			UPDATE webhook_undelivered u SET claimed_until = now() + $5::interval FROM next
 			WHERE u.ctid = next.place AND u.due <= now() AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 			RETURNING next.*, u.claimed_until

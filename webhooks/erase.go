@@ -176,7 +176,8 @@ const (
 	purgedTo = `SELECT p.company_id, p.id FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id
 		AND p.id < ($2::bigint + 1) * 8
 		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
-	eachOf      = ` n(company_id, id) LEFT JOIN LATERAL (SELECT * FROM webhook_deliveries w WHERE w.company_id = n.company_id AND w.id = n.id `
+	eachOf = ` n(company_id, id) LEFT JOIN LATERAL (SELECT * FROM webhook_deliveries w
+		WHERE w.company_id = n.company_id AND w.id = n.id `
 	stillNeeded = `(d.id IS NULL OR ` + pendingDelivery + `)`
 
 	receivedOf = `SELECT n.company_id, n.id, coalesce(d.phone_number, ''), coalesce(d.data, ''), ` + stillNeeded + `

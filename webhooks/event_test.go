@@ -26,9 +26,11 @@ func TestBodyIsExactlyTheContracts(t *testing.T) {
 		want  string
 	}{
 		{sent,
-			`{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null}}`},
+			`{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,` +
+				`"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null}}`},
 		{failed,
-			`{"event":"sms.failed","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":43,"phone_number":"+25761234568","status":"sms.failed","sent_at":null,"failed_at":"2026-03-01T08:00:00+00:00"}}`},
+			`{"event":"sms.failed","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":43,` +
+				`"phone_number":"+25761234568","status":"sms.failed","sent_at":null,"failed_at":"2026-03-01T08:00:00+00:00"}}`},
 	} {
 		if got := string(bodyOf(t, test.event)); got != test.want {
 			t.Errorf("body\n got %s\nwant %s", got, test.want)
@@ -92,7 +94,9 @@ func TestBodyWithReference(t *testing.T) {
 	for reference, text := range map[string]string{"order 42": `"order 42"`, `a"\é<&`: `"a\"\\é<&"`} {
 		sent := Event{MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: at, Reference: reference}
 		want :=
-			`{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null,"client_reference":` + text + `}}`
+			`{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,` +
+				`"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null,` +
+				`"client_reference":` + text + `}}`
 		if got := string(bodyOf(t, sent)); got != want {
 			t.Errorf("body\n got %s\nwant %s", got, want)
 		}

@@ -106,7 +106,8 @@ func (c *core) origin() string {
 	if c.waiters.hosted.Load() {
 		return `'event_readers'::regclass::oid::text, ''`
 	}
-	return `format('%s/%s/%s', (SELECT system_identifier FROM pg_control_system()), (SELECT oid FROM pg_database WHERE datname = current_database()),
+	return `format('%s/%s/%s', (SELECT system_identifier FROM pg_control_system()), 
+		(SELECT oid FROM pg_database WHERE datname = current_database()),
 		'event_readers'::regclass::oid), left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)`
 }
 
@@ -130,7 +131,8 @@ func (w *Webhooks) reader(ctx context.Context, company sms.CompanyID) (r reader,
 		SELECT since IS NOT NULL, ready, (home, timeline) <> (`+w.origin()+
 		`), history, history_to, last, purged, pulled_at < now() - $3::interval,
 			EXISTS (SELECT FROM events e WHERE e.company_id = r.company_id AND e.position < $2),
-			coalesce((SELECT position FROM events e WHERE e.company_id = r.company_id AND position > 0 ORDER BY position DESC LIMIT 1), 0)
+			coalesce((SELECT position FROM events e WHERE e.company_id = r.company_id AND position > 0
+			ORDER BY position DESC LIMIT 1), 0)
 		FROM event_readers r WHERE company_id = $1`, int64(company), r.since, pullNoted).
 		Scan(&r.open, &r.ready, &r.moved, &r.history, &r.historyTo, &r.last, &r.purged, &r.stale, &r.fresh, &r.numbered)
 	switch {

@@ -22,7 +22,8 @@ import base64, hashlib, hmac, sys
 secret, body, ident, stamp = sys.argv[1:]
 print(hmac.new(secret.encode(), body.encode(), hashlib.sha256).hexdigest())
 key = base64.b64decode(secret[len("whsec_"):])
-print("v1," + base64.b64encode(hmac.new(key, (ident + "." + stamp + "." + body).encode(), hashlib.sha256).digest()).decode())
+print("v1," + base64.b64encode(hmac.new(key, (ident + "." + stamp + "." + body).encode(), ` +
+		`hashlib.sha256).digest()).decode())
 `}},
 	{"node", []string{"-e", `
 const { createHmac } = require("crypto");

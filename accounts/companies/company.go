@@ -66,7 +66,7 @@ func (a *Store) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (acc
 }
 
 // SetCompany changes a company and returns its new state. Its owner gets a mail about a decision on its approval or
-// verification.
+// review.
 func (a *Store) SetCompany(ctx context.Context, id int64, change CompanyChange) (accounts.Company, error) {
 	if change.QuietHours != nil {
 		if _, err := sms.ParseQuietHours(*change.QuietHours); err != nil {
@@ -86,10 +86,10 @@ func (a *Store) SetCompany(ctx context.Context, id int64, change CompanyChange) 
 			number_a_day   = case when $11 then $12 else c.number_a_day end,
 			quiet_hours    = case when $13::text is null then c.quiet_hours else nullif($13, '') end
 			from was where c.id = was.id
-			returning c.*, c.approved <> was.approved as approval, c.verified <> was.verified as verification),
+			returning c.*, c.approved <> was.approved as approval, c.verified <> was.verified as review),
 		mails as (`+letter.Insert+`
 			select '`+letter.Approval+`', id, 0, null::jsonb from changed where approval union all
-			select '`+letter.Verification+`', id, 0, null from changed where verification `+letter.Replace+`)
+			select '`+letter.Review+`', id, 0, null from changed where review `+letter.Replace+`)
 		select `+companyColumns+` from changed`,
 		slices.Concat([]any{id, change.Approved, change.Verified, change.SmartEncoding}, change.Limits.args(),
 			[]any{change.QuietHours})...)

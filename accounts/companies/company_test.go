@@ -5,47 +5,48 @@ import (
 	"testing"
 
 	"intumwa/accounts"
+	"intumwa/internal/testenv"
 	"intumwa/sms"
 )
 
 func TestCompany(t *testing.T) {
 	a := newWorld(t)
-	u := a.mustUser(t, "a@example.com")
+	u := a.User(t, "a@example.com")
 	_, err := a.companies.CompanyOf(t.Context(), u.ID)
-	wants(t, "no company yet", err, accounts.ErrNotFound, "has no company")
+	testenv.Wants(t, "no company yet", err, accounts.ErrNotFound, "has no company")
 	c, err := a.createCompany(t.Context(), NewCompany{OwnerEmail: "A@example.com", Name: " Intore ", Verified: true})
 	if want := (accounts.Company{ID: c.ID, OwnerID: u.ID, Name: "Intore", Verified: true}); err != nil ||
 		!reflect.DeepEqual(c, want) {
 		t.Fatalf("got %+v, %v, want %+v", c, err, want)
 	}
 	_, err = a.createCompany(t.Context(), NewCompany{OwnerEmail: "a@example.com", Name: "Second"})
-	wants(t, "a second company", err, accounts.ErrExists, "a@example.com owns a company already")
+	testenv.Wants(t, "a second company", err, accounts.ErrExists, "a@example.com owns a company already")
 	_, err = a.createCompany(t.Context(), NewCompany{OwnerEmail: "b@example.com", Name: "x"})
-	wants(t, "an unknown owner", err, accounts.ErrNotFound, "b@example.com")
+	testenv.Wants(t, "an unknown owner", err, accounts.ErrNotFound, "b@example.com")
 	_, err = a.createCompany(t.Context(), NewCompany{OwnerEmail: "a@example.com"})
-	wants(t, "no name", err, accounts.ErrInvalid, "company name is empty")
+	testenv.Wants(t, "no name", err, accounts.ErrInvalid, "company name is empty")
 
-	if c, err = a.companies.SetCompany(t.Context(), c.ID, CompanyChange{Approved: ptr(true)}); err != nil || !c.Approved ||
+	if c, err = a.companies.SetCompany(t.Context(), c.ID, CompanyChange{Approved: new(true)}); err != nil || !c.Approved ||
 		!c.Verified {
 		t.Errorf("approving: %+v, %v", c, err)
 	}
 	if c, err = a.companies.SetCompany(t.Context(), c.ID,
-		CompanyChange{Verified: ptr(false), SmartEncoding: ptr(true)}); err != nil ||
+		CompanyChange{Verified: new(false), SmartEncoding: new(true)}); err != nil ||
 		!c.Approved || c.Verified || !c.SmartEncoding {
 		t.Errorf("changing the others: %+v, %v", c, err)
 	}
 	_, err = a.companies.SetCompany(t.Context(), 99, CompanyChange{})
-	wants(t, "an unknown id", err, accounts.ErrNotFound, "no company with id 99")
+	testenv.Wants(t, "an unknown id", err, accounts.ErrNotFound, "no company with id 99")
 	_, err = a.companies.CompanyByID(t.Context(), 99)
-	wants(t, "an unknown id", err, accounts.ErrNotFound, "no company with id 99")
+	testenv.Wants(t, "an unknown id", err, accounts.ErrNotFound, "no company with id 99")
 	if got, err := a.companies.CompanyByID(t.Context(), c.ID); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("CompanyByID: %+v, %v", got, err)
 	}
 	if got, err := a.companies.CompanyOf(t.Context(), u.ID); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("CompanyOf: %+v, %v", got, err)
 	}
-	a.mustUser(t, "b@example.com")
-	second := a.mustCompany(t, "b@example.com")
+	a.User(t, "b@example.com")
+	second := a.Company(t, "b@example.com")
 	if got, err := a.companies.Companies(t.Context(), c.ID, 10); err != nil || len(got) != 1 || got[0].ID != second.ID {
 		t.Errorf("Companies: %+v, %v", got, err)
 	}
@@ -55,18 +56,18 @@ func TestCompany(t *testing.T) {
 // having none, and the others keep theirs.
 func TestQuietHoursOfAll(t *testing.T) {
 	a := newWorld(t)
-	a.mustUser(t, "a@example.com")
-	a.mustUser(t, "b@example.com")
-	odd, even := a.mustCompany(t, "a@example.com"), a.mustCompany(t, "b@example.com")
-	a.exec(t, `update companies set quiet_hours = '21:00-06:00' where id = $1`, even.ID)
+	a.User(t, "a@example.com")
+	a.User(t, "b@example.com")
+	odd, even := a.Company(t, "a@example.com"), a.Company(t, "b@example.com")
+	a.Exec(t, `update companies set quiet_hours = '21:00-06:00' where id = $1`, even.ID)
 	for _, text := range []string{"08:00-08:00", "24:00-06:00", "", "21:00"} {
-		if _, err := a.pool.Exec(t.Context(), `update companies set quiet_hours = $2 where id = $1`, odd.ID,
+		if _, err := a.Pool.Exec(t.Context(), `update companies set quiet_hours = $2 where id = $1`, odd.ID,
 			text); err == nil {
 			t.Errorf("%q was taken", text)
 		}
 	}
-	a.exec(t, `alter table companies drop constraint companies_quiet_hours_check`)
-	a.exec(t, `update companies set quiet_hours = '08:00-08:00' where id = $1`, odd.ID)
+	a.Exec(t, `alter table companies drop constraint companies_quiet_hours_check`)
+	a.Exec(t, `update companies set quiet_hours = '08:00-08:00' where id = $1`, odd.ID)
 	own, err := a.companies.QuietHours(t.Context())
 	if err != nil || len(own) != 2 || own[odd.ID].String() != sms.NoQuietHours || own[even.ID].String() != "21:00-06:00" {
 		t.Errorf("%v, %v", own, err)
@@ -77,11 +78,11 @@ func TestAwaiting(t *testing.T) {
 	a := newWorld(t)
 	var ids []int64
 	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com"} {
-		a.mustUser(t, email)
-		ids = append(ids, a.mustCompany(t, email).ID)
+		a.User(t, email)
+		ids = append(ids, a.Company(t, email).ID)
 	}
 	if _, err := a.companies.SetCompany(t.Context(), ids[1],
-		CompanyChange{Approved: ptr(true), Verified: ptr(true)}); err != nil {
+		CompanyChange{Approved: new(true), Verified: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := a.companies.Awaiting(t.Context(), 0, 10)

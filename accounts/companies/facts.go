@@ -121,8 +121,10 @@ func digitsIn(text string) (n int) {
 	return n
 }
 
-const factColumns = `coalesce(f.nif, ''), coalesce(f.trade_register, ''), coalesce(f.address, ''), coalesce(f.phone, ''), coalesce(f.contact, ''),
-	coalesce(f.document_name, ''), coalesce(f.document_type, ''), coalesce(f.document_size, 0), f.document_at, coalesce(f.document_name <> '' and f.document is null, false), f.changed_at`
+const factColumns = `coalesce(f.nif, ''), coalesce(f.trade_register, ''), coalesce(f.address, ''), 
+	coalesce(f.phone, ''), coalesce(f.contact, ''),
+	coalesce(f.document_name, ''), coalesce(f.document_type, ''), coalesce(f.document_size, 0), f.document_at,
+	coalesce(f.document_name <> '' and f.document is null, false), f.changed_at`
 
 // columns are the destinations of factColumns.
 func (f *Facts) columns() []any {

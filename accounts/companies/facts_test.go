@@ -10,6 +10,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
 	"intumwa/sms"
 )
 
@@ -81,17 +82,17 @@ func TestDocumentType(t *testing.T) {
 // missing ones.
 func TestFacts(t *testing.T) {
 	a := newWorld(t)
-	owner := a.mustUser(t, "a@example.com").Email
-	c := a.mustCompany(t, owner)
-	id, other := sms.CompanyID(c.ID), sms.CompanyID(a.mustCompany(t, a.mustUser(t, "b@example.com").Email).ID)
+	owner := a.User(t, "a@example.com").Email
+	c := a.Company(t, owner)
+	id, other := sms.CompanyID(c.ID), sms.CompanyID(a.Company(t, a.User(t, "b@example.com").Email).ID)
 	none, err := a.companies.FactsOf(t.Context(), id)
 	if err != nil || len(none.Missing()) != 6 || none.Version() != "" {
 		t.Fatalf("before: %+v, %v", none, err)
 	}
 	_, _, err = a.companies.SetFacts(t.Context(), 99, stated)
-	wants(t, "an unknown company", err, accounts.ErrNotFound, "no company with id 99")
+	testenv.Wants(t, "an unknown company", err, accounts.ErrNotFound, "no company with id 99")
 	_, _, err = a.companies.SetFacts(t.Context(), id, Facts{})
-	wants(t, "nothing", err, accounts.ErrInvalid, "nif, trade_register, address, phone, contact")
+	testenv.Wants(t, "nothing", err, accounts.ErrInvalid, "nif, trade_register, address, phone, contact")
 
 	before, first, err := a.companies.SetFacts(t.Context(), id, stated)
 	if err != nil || before.NIF != "" || first.NIF != stated.NIF ||
@@ -100,9 +101,9 @@ func TestFacts(t *testing.T) {
 	}
 	pdf := append([]byte("%PDF-1.7\n"), make([]byte, 1000)...)
 	_, _, err = a.companies.SetDocument(t.Context(), id, "rc.png", pdf)
-	wants(t, "another type", err, accounts.ErrInvalid, "PDF, PNG or JPEG")
+	testenv.Wants(t, "another type", err, accounts.ErrInvalid, "PDF, PNG or JPEG")
 	_, _, err = a.companies.SetDocument(t.Context(), id, "rc.pdf", append(pdf, make([]byte, accounts.MaxDocument)...))
-	wants(t, "too large", err, accounts.ErrInvalid, "at most 5 MiB")
+	testenv.Wants(t, "too large", err, accounts.ErrInvalid, "at most 5 MiB")
 	if _, err := a.companies.DeleteDocument(t.Context(), id); !errors.Is(err, accounts.ErrNotFound) {
 		t.Error("deleting none:", err)
 	}
@@ -136,7 +137,7 @@ func TestFacts(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 
-	err = pgx.BeginTxFunc(t.Context(), a.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(t.Context(), a.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		if _, err := a.companies.In(tx).CompanyByID(t.Context(), c.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func TestFacts(t *testing.T) {
 	}
 
 	for _, company := range []sms.CompanyID{id, other} {
-		if _, err := a.companies.SetCompany(t.Context(), int64(company), CompanyChange{Approved: ptr(true)}); err != nil {
+		if _, err := a.companies.SetCompany(t.Context(), int64(company), CompanyChange{Approved: new(true)}); err != nil {
 			t.Fatal(err)
 		}
 	}

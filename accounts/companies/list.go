@@ -30,7 +30,8 @@ type Applicant struct {
 	Facts      Facts
 }
 
-const applicantColumns = `c.id, c.owner_id, c.name, c.approved, c.verified, c.smart_encoding, coalesce(c.quiet_hours, ''), u.email, u.name, c.created_at, ` + factColumns + `
+const applicantColumns = `c.id, c.owner_id, c.name, c.approved, c.verified, c.smart_encoding,
+	coalesce(c.quiet_hours, ''), u.email, u.name, c.created_at, ` + factColumns + `
 	from companies c join users u on u.id = c.owner_id left join company_facts f on f.company_id = c.id`
 
 func scanApplicant(row pgx.CollectableRow) (p Applicant, err error) {

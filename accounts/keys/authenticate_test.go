@@ -17,7 +17,7 @@ import (
 
 func TestTokenIsShownOnceAndStoredHashed(t *testing.T) {
 	a := newWorld(t)
-	a.mustUser(t, "a@example.com")
+	a.User(t, "a@example.com")
 	token, text := a.mustToken(t, " A@Example.com ")
 	if !regexp.MustCompile(`^[0-9]+\|[0-9A-Za-z]{40}$`).MatchString(text) {
 		t.Fatalf("token text %q", text)
@@ -27,7 +27,7 @@ func TestTokenIsShownOnceAndStoredHashed(t *testing.T) {
 		t.Fatalf("parseToken(%q) = %d, %v", text, id, ok)
 	}
 	var stored []byte
-	if err := a.pool.QueryRow(t.Context(), `select secret_hash from api_tokens where id = $1`, id).Scan(
+	if err := a.Pool.QueryRow(t.Context(), `select secret_hash from api_tokens where id = $1`, id).Scan(
 		&stored); err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +41,10 @@ func TestTokenIsShownOnceAndStoredHashed(t *testing.T) {
 
 func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com")
+	user := a.User(t, "a@example.com")
 	token, text := a.mustToken(t, "a@example.com")
 
-	p, err := on(a.pool).holders.Authenticate(t.Context(), text)
+	p, err := on(a.Pool).holders.Authenticate(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,20 +53,20 @@ func TestAuthenticateReturnsTheHolder(t *testing.T) {
 		t.Errorf("a user alone: got %+v, want %+v", p, want)
 	}
 
-	company := a.mustCompany(t, "a@example.com")
+	company := a.Company(t, "a@example.com")
 	one := a.mustSender(t, company.ID, "ONE")
 	two, err := a.senders.CreateSender(t.Context(), company.ID, "two", "rw", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.companies.SetCompany(t.Context(), company.ID,
-		companies.CompanyChange{Approved: ptr(true), SmartEncoding: ptr(true)}); err != nil {
+		companies.CompanyChange{Approved: new(true), SmartEncoding: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.testNumbers.SetTestNumber(t.Context(), "a@example.com", "+25779000001", true); err != nil {
 		t.Fatal(err)
 	}
-	p, err = on(a.pool).holders.Authenticate(t.Context(), text)
+	p, err = on(a.Pool).holders.Authenticate(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,14 +104,14 @@ func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	if _, err := a.testNumbers.SetTestNumber(t.Context(), "a@example.com", "+25779000001", false); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := on(a.pool).holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
+	if p, err := on(a.Pool).holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
 		t.Errorf("an unverified test number counts: %q, %v", p.TestNumber, err)
 	}
 }
 
 func TestUnauthenticated(t *testing.T) {
 	a := newWorld(t)
-	a.mustUser(t, "a@example.com")
+	a.User(t, "a@example.com")
 	token, text := a.mustToken(t, "a@example.com")
 	_, other := a.mustToken(t, "a@example.com")
 	_, otherSecret, _ := strings.Cut(other, "|")
@@ -144,8 +144,8 @@ func TestUnauthenticated(t *testing.T) {
 
 func TestRevocation(t *testing.T) {
 	a := newWorld(t)
-	elsewhere := on(a.pool)
-	a.mustUser(t, "a@example.com")
+	elsewhere := on(a.Pool)
+	a.User(t, "a@example.com")
 	token, text := a.mustToken(t, "a@example.com")
 	p, err := elsewhere.holders.Authenticate(t.Context(), text)
 	if err != nil {
@@ -177,9 +177,9 @@ func TestRevocation(t *testing.T) {
 
 func TestFreshSeesARecentApproval(t *testing.T) {
 	a := newWorld(t)
-	operator := on(a.pool)
-	a.mustUser(t, "a@example.com")
-	company := a.mustCompany(t, "a@example.com")
+	operator := on(a.Pool)
+	a.User(t, "a@example.com")
+	company := a.Company(t, "a@example.com")
 	_, text := a.mustToken(t, "a@example.com")
 	for i, approved := range []bool{true, false} {
 		p, err := a.holders.Authenticate(t.Context(), text)
@@ -201,9 +201,9 @@ func TestFreshSeesARecentApproval(t *testing.T) {
 
 func TestDatabaseAwayIsNotUnauthenticated(t *testing.T) {
 	a := newWorld(t)
-	a.mustUser(t, "a@example.com")
+	a.User(t, "a@example.com")
 	_, text := a.mustToken(t, "a@example.com")
-	a.pool.Close()
+	a.Pool.Close()
 	if _, err := a.holders.Authenticate(t.Context(), text); err == nil || errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("got %v", err)
 	}
@@ -215,7 +215,7 @@ func TestDatabaseAwayIsNotUnauthenticated(t *testing.T) {
 
 func TestLastUse(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com")
+	user := a.User(t, "a@example.com")
 	_, text := a.mustToken(t, "a@example.com")
 	id, _, _ := parseToken(text)
 	if _, err := a.holders.Authenticate(t.Context(), strconv.FormatInt(id, 10)+"|"+strings.Repeat("x", 40)); err == nil {

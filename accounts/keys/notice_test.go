@@ -12,7 +12,6 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
-	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
 	"intumwa/internal/notices"
 	"intumwa/internal/postgres"
@@ -72,7 +71,7 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 	}
 	defer pool.Close()
 	here, there := on(pool), listening(t, url)
-	here.mustUser(t, "a@example.com")
+	here.User(t, "a@example.com")
 	token, text := here.mustToken(t, "a@example.com")
 	now := func() *accounts.Principal {
 		p, err := there.holders.Authenticate(t.Context(), text)
@@ -84,10 +83,10 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 	if now().Company != nil {
 		t.Fatal("a company from nowhere")
 	}
-	company := here.mustCompany(t, "a@example.com")
+	company := here.Company(t, "a@example.com")
 	soon(t, "a new company", func() bool { return now().Company != nil })
 	if _, err := here.companies.SetCompany(t.Context(), company.ID,
-		companies.CompanyChange{Approved: ptr(true)}); err != nil {
+		companies.CompanyChange{Approved: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, "an approval", func() bool { return now().Company.Approved })
@@ -102,13 +101,13 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon(t, "a sender's registration", func() bool { return now().Company.Senders["ACME"].WorksAt("leo", true) })
-	here.exec(t, `update sender_carriers set state = 'refused'`) // by psql
+	here.Exec(t, `update sender_carriers set state = 'refused'`) // by psql
 	soon(t, "its end", func() bool { return !now().Company.Senders["ACME"].WorksAt("leo", false) })
 	if _, err := here.testNumbers.SetTestNumber(t.Context(), "a@example.com", "+25761000001", true); err != nil {
 		t.Fatal(err)
 	}
 	soon(t, "a test number", func() bool { return now().TestNumber != "" })
-	here.exec(t, `update companies set approved = false`) // by psql
+	here.Exec(t, `update companies set approved = false`) // by psql
 	soon(t, "a withdrawn approval", func() bool { return !now().Company.Approved })
 	developer := here.mustPerson(t, company.ID, "developer@example.com", accounts.RoleDeveloper)
 	_, other := here.mustToken(t, developer.Email)
@@ -148,11 +147,11 @@ func TestForgetting(t *testing.T) {
 		return len(a.holders.cache.entries)
 	}
 	var texts []string
-	var users []people.User
-	var companies []accounts.Company
+	var users []testenv.User
+	var companies []testenv.Company
 	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com"} {
-		users = append(users, a.mustUser(t, email))
-		companies = append(companies, a.mustCompany(t, email))
+		users = append(users, a.User(t, email))
+		companies = append(companies, a.Company(t, email))
 		_, text := a.mustToken(t, email)
 		texts = append(texts, text)
 	}

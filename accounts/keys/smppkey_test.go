@@ -24,7 +24,7 @@ func TestSMPPKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+	if err := pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		_, err := a.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: user.Email, Name: "A"})
 		return err
 	}); err != nil {
@@ -84,14 +84,14 @@ func TestSMPPKey(t *testing.T) {
 		t.Errorf("changed to %+v, %v", set, err)
 	}
 	login(key.SystemID, password, "192.0.2.7", ErrNetwork)
-	if _, err := a.pool.Exec(context.Background(), `update users set disabled_at = now()`); err != nil {
+	if _, err := a.Pool.Exec(context.Background(), `update users set disabled_at = now()`); err != nil {
 		t.Fatal(err)
 	}
 	login(key.SystemID, password, "198.51.100.1", accounts.ErrUnauthenticated)
 	if keys, err := a.holders.SMPPKeysOf(ctx, []int64{key.ID}); err != nil || len(keys) != 0 {
 		t.Errorf("a disabled user's key may still bind: %+v, %v", keys, err)
 	}
-	if _, err := a.pool.Exec(context.Background(), `update users set disabled_at = null`); err != nil {
+	if _, err := a.Pool.Exec(context.Background(), `update users set disabled_at = null`); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.keys.RevokeToken(ctx, key.ID); err != nil {

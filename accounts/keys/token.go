@@ -51,9 +51,11 @@ func (t Token) Recorded() map[string]any {
 	return recorded
 }
 
-const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks, (select email from users where users.id = user_id), ` + smppColumns
+const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks,
+	(select email from users where users.id = user_id), ` + smppColumns
 
-const smppColumns = `coalesce(system_id, ''), coalesce(sessions, 0), coalesce("window", 0), coalesce(tps, 0), coalesce(alphabet, '')`
+const smppColumns = `coalesce(system_id, ''), coalesce(sessions, 0), coalesce("window", 0), coalesce(tps, 0),
+	coalesce(alphabet, '')`
 
 // CreateToken creates a token of the user with that email. The second result is its text, which is shown once and
 // cannot be read again.

@@ -13,7 +13,7 @@ import (
 // ones is bounded.
 func TestTokensAreLimited(t *testing.T) {
 	a := newWorld(t)
-	u := a.mustUser(t, "a@example.com")
+	u := a.User(t, "a@example.com")
 	var made, refused atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
@@ -34,7 +34,7 @@ func TestTokensAreLimited(t *testing.T) {
 	if made.Load() != MaxTokens || refused.Load() != 64-MaxTokens {
 		t.Fatalf("%d made, %d refused", made.Load(), refused.Load())
 	}
-	if _, err := a.pool.Exec(t.Context(), `insert into api_tokens (user_id, name, secret_hash, revoked_at)
+	if _, err := a.Pool.Exec(t.Context(), `insert into api_tokens (user_id, name, secret_hash, revoked_at)
 		select $1, 'old', sha256(n::text::bytea), now() from generate_series(1, 1000) n`, u.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestTokensAreLimited(t *testing.T) {
 // A company's people share the limit and the list of tokens; a request belongs to the token's own user.
 func TestTokensOfPeople(t *testing.T) {
 	a := newWorld(t)
-	owner := a.mustUser(t, "owner@example.com")
-	company := a.mustCompany(t, owner.Email)
+	owner := a.User(t, "owner@example.com")
+	company := a.Company(t, owner.Email)
 	developer := a.mustPerson(t, company.ID, "developer@example.com", accounts.RoleDeveloper)
 	_, text, err := a.keys.CreateOwnToken(t.Context(), developer.ID, "theirs", accounts.TokenLimits{})
 	if err != nil {

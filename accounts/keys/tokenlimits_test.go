@@ -18,7 +18,8 @@ func TestParseNetworks(t *testing.T) {
 		"10.0.0.1 10.0.0.1/32":   "10.0.0.1/32", strings.Repeat("10.0.0.0/8,", 11): "10.0.0.0/8",
 		"196.2.8": "!", "196.2.8.0/33": "!", "::ffff:196.2.8.7": "!", "fe80::1%eth0": "!", "fe80::1%eth0/64": "!", "a": "!",
 		"196.2.8.0/": "!", "1.1.1.1;2.2.2.2": "!",
-		"1.0.0.0/8 2.0.0.0/8 3.0.0.0/8 4.0.0.0/8 5.0.0.0/8 6.0.0.0/8 7.0.0.0/8 8.0.0.0/8 9.0.0.0/8 10.0.0.0/8 11.0.0.0/8": "!",
+		"1.0.0.0/8 2.0.0.0/8 3.0.0.0/8 4.0.0.0/8 5.0.0.0/8 6.0.0.0/8 7.0.0.0/8 8.0.0.0/8 9.0.0.0/8 10.0.0.0/8 " +
+			"11.0.0.0/8": "!",
 	} {
 		networks, err := ParseNetworks(text)
 		var got []string
@@ -55,7 +56,7 @@ func TestTokenNetworks(t *testing.T) {
 // A token has the limits that it was created with, in lists and requests; without any, it has both scopes.
 func TestTokenLimits(t *testing.T) {
 	a := newWorld(t)
-	u := a.mustUser(t, "a@example.com")
+	u := a.User(t, "a@example.com")
 	soon := postgres.Now().Add(time.Hour).Truncate(time.Second)
 	networks, _ := ParseNetworks("196.2.8.0/24")
 	for _, c := range []struct {
@@ -87,7 +88,7 @@ func TestTokenLimits(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []accounts.TokenLimits{{Scopes: []string{"admin"}}, {ExpiresAt: ptr(postgres.Now())}} {
+	for _, wrong := range []accounts.TokenLimits{{Scopes: []string{"admin"}}, {ExpiresAt: new(postgres.Now())}} {
 		if _, _, err := a.keys.CreateOwnToken(t.Context(), u.ID, "x", wrong); !errors.Is(err, accounts.ErrInvalid) {
 			t.Errorf("%+v: %v", wrong, err)
 		}
@@ -97,9 +98,9 @@ func TestTokenLimits(t *testing.T) {
 // An expired token is refused at its next use, from the cache or from the database.
 func TestTokenExpires(t *testing.T) {
 	a := newWorld(t)
-	u := a.mustUser(t, "a@example.com")
+	u := a.User(t, "a@example.com")
 	token, text, err := a.keys.CreateOwnToken(t.Context(), u.ID, "x",
-		accounts.TokenLimits{ExpiresAt: ptr(postgres.Now().Add(time.Hour))})
+		accounts.TokenLimits{ExpiresAt: new(postgres.Now().Add(time.Hour))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +109,12 @@ func TestTokenExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	cached := a.holders.cache.peek(token.ID)
-	cached.principal.Token.ExpiresAt = ptr(postgres.Now())
+	cached.principal.Token.ExpiresAt = new(postgres.Now())
 	cached.readAt = time.Now().Add(time.Minute) // it stays cached, however slow the machine is
 	if _, err := a.holders.Authenticate(t.Context(), text); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("cached: %v", err)
 	}
-	a.exec(t, `update api_tokens set expires_at = now()`)
+	a.Exec(t, `update api_tokens set expires_at = now()`)
 	a.holders.ForgetUser("")
 	if _, err := a.holders.Authenticate(t.Context(), text); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("read again: %v", err)
@@ -129,12 +130,12 @@ func TestTokenExpires(t *testing.T) {
 // Expired tokens never push a valid one out of the list: its owner must be able to revoke it.
 func TestExpiredTokensHideNoValidOnes(t *testing.T) {
 	a := newWorld(t)
-	u := a.mustUser(t, "a@example.com")
+	u := a.User(t, "a@example.com")
 	works, _, err := a.keys.CreateOwnToken(t.Context(), u.ID, "x", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.exec(t, `insert into api_tokens (user_id, name, secret_hash, scopes, expires_at, networks)
+	a.Exec(t, `insert into api_tokens (user_id, name, secret_hash, scopes, expires_at, networks)
 		select user_id, name, secret_hash, scopes, now(), networks from api_tokens, generate_series(1, 100)`)
 	listed, err := a.keys.TokensOf(t.Context(), u.ID)
 	if err != nil || len(listed) != 100 || listed[99].ID != works.ID {

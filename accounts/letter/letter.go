@@ -18,7 +18,7 @@ import (
 // Kinds of letters.
 const (
 	Approval     = "approval"
-	Verification = "verification"
+	Review       = "verification"
 	Sender       = "sender"
 	Registration = "registration" // of a sender at a carrier
 	Balance      = "balance"

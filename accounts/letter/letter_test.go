@@ -22,7 +22,7 @@ import (
 func TestDecisionsAreMailed(t *testing.T) {
 	a := newWorld(t)
 	a.mustUser(t, "a@example.com")
-	company := a.mustCompany(t, "a@example.com")
+	company := a.Company(t, "a@example.com")
 	sender, err := a.senders.CreateSender(t.Context(), company.ID, "ACME", "", false)
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +44,10 @@ func TestDecisionsAreMailed(t *testing.T) {
 		do   func(*world) error
 		want []string
 	}{
-		{set(companies.CompanyChange{Approved: ptr(false), SmartEncoding: ptr(true)}), nil},
-		{set(companies.CompanyChange{Approved: ptr(true)}), []string{"approval 0"}},
-		{set(companies.CompanyChange{Approved: ptr(true), Verified: ptr(true)}), []string{"verification 0"}},
-		{set(companies.CompanyChange{Approved: ptr(false), Verified: ptr(false)}), []string{"approval 0", "verification 0"}},
+		{set(companies.CompanyChange{Approved: new(false), SmartEncoding: new(true)}), nil},
+		{set(companies.CompanyChange{Approved: new(true)}), []string{"approval 0"}},
+		{set(companies.CompanyChange{Approved: new(true), Verified: new(true)}), []string{"verification 0"}},
+		{set(companies.CompanyChange{Approved: new(false), Verified: new(false)}), []string{"approval 0", "verification 0"}},
 		{approve(true), []string{fmt.Sprint("sender ", sender.ID)}},
 		{approve(true), nil},
 		{approve(false), nil},
@@ -55,7 +55,7 @@ func TestDecisionsAreMailed(t *testing.T) {
 		{refuse("no"), nil},
 		{refuse("another's name"), []string{fmt.Sprint("sender ", sender.ID)}},
 		{func(a *world) error {
-			err := pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) error {
+			err := pgx.BeginFunc(t.Context(), a.Pool, func(tx pgx.Tx) error {
 				return errors.Join(approve(true)(&world{senders: a.senders.In(tx)}), undone)
 			})
 			if errors.Is(err, undone) {
@@ -67,14 +67,14 @@ func TestDecisionsAreMailed(t *testing.T) {
 		if err := step.do(a); err != nil {
 			t.Fatalf("step %d: %v", i, err)
 		}
-		letters, err := letter.Take(t.Context(), a.pool, time.Minute, 10)
+		letters, err := letter.Take(t.Context(), a.Pool, time.Minute, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for _, l := range letters {
 			got = append(got, fmt.Sprint(l.Kind, " ", l.Subject))
-			if err := letter.Drop(t.Context(), a.pool, l); err != nil {
+			if err := letter.Drop(t.Context(), a.Pool, l); err != nil {
 				t.Error(err)
 			}
 		}
@@ -99,7 +99,7 @@ func TestAccountChangesAreMailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var was string
-	if err := a.pool.QueryRow(t.Context(), `select password_hash from users where id = $1`, u.ID).Scan(&was); err != nil {
+	if err := a.Pool.QueryRow(t.Context(), `select password_hash from users where id = $1`, u.ID).Scan(&was); err != nil {
 		t.Fatal(err)
 	}
 	const another = "another password"
@@ -121,7 +121,7 @@ func TestAccountChangesAreMailed(t *testing.T) {
 			return err
 		},
 		letter.Password + " ": func() error {
-			_, err := a.pool.Exec(t.Context(), `update users set password_hash = $1`, was)
+			_, err := a.Pool.Exec(t.Context(), `update users set password_hash = $1`, was)
 			if err != nil {
 				return err
 			}
@@ -131,13 +131,13 @@ func TestAccountChangesAreMailed(t *testing.T) {
 		if err := do(); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
-		letters, err := letter.Take(t.Context(), a.pool, time.Minute, 10)
+		letters, err := letter.Take(t.Context(), a.Pool, time.Minute, 10)
 		letters = slices.DeleteFunc(letters, func(l letter.Letter) bool { return l.Subject < 0 }) // to nobody
 		if err != nil || len(letters) != 1 || letters[0].Kind != strings.TrimSpace(kind) || letters[0].Company != 0 ||
 			letters[0].Subject != u.ID {
 			t.Fatalf("%s: %+v, %v", kind, letters, err)
 		}
-		if err := letter.Drop(t.Context(), a.pool, letters[0]); err != nil {
+		if err := letter.Drop(t.Context(), a.Pool, letters[0]); err != nil {
 			t.Error(err)
 		}
 	}

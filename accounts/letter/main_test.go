@@ -3,10 +3,8 @@ package letter_test
 import (
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
@@ -18,7 +16,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 // world has the stores of a process.
 type world struct {
-	pool      *pgxpool.Pool
+	testenv.Filled
+
 	people    *people.Store
 	signIn    *people.SignIn
 	sessions  *people.Sessions
@@ -34,20 +33,8 @@ func newWorld(t *testing.T) *world {
 
 // on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	return &world{pool, people.New(pool), people.NewSignIn(pool, nil), people.NewSessions(pool), companies.New(pool, nil),
-		senders.New(pool, "", nil), keys.New(pool, nil, nil)}
-}
-
-func (a *world) mustCompany(t *testing.T, email string) (c accounts.Company) {
-	t.Helper()
-	err := pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) (err error) {
-		c, err = a.companies.CreateCompany(t.Context(), tx, companies.NewCompany{OwnerEmail: email, Name: "Company"})
-		return err
-	})
-	if err != nil {
-		t.Fatalf("CreateCompany: %v", err)
-	}
-	return c
+	return &world{testenv.Filled{Pool: pool}, people.New(pool), people.NewSignIn(pool, nil), people.NewSessions(pool),
+		companies.New(pool, nil), senders.New(pool, "", nil), keys.New(pool, nil, nil)}
 }
 
 const testPassword = "correct horse battery"
@@ -60,5 +47,3 @@ func (a *world) mustUser(t *testing.T, email string) people.User {
 	}
 	return u
 }
-
-func ptr[T any](v T) *T { return &v }

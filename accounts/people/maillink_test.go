@@ -68,7 +68,7 @@ func TestLinksAreBounded(t *testing.T) {
 		tokens = append(tokens, token)
 	}
 	var open int
-	if err := a.pool.QueryRow(t.Context(), `select count(*) from mail_links`).Scan(&open); err != nil || open != maxLinks {
+	if err := a.Pool.QueryRow(t.Context(), `select count(*) from mail_links`).Scan(&open); err != nil || open != maxLinks {
 		t.Errorf("%d links, %v", open, err)
 	}
 	if _, err := a.signIn.SignUpLink(t.Context(), tokens[0]); !errors.Is(err, accounts.ErrNotFound) {
@@ -98,7 +98,7 @@ func TestLinksAtOnce(t *testing.T) {
 		var both sync.WaitGroup
 		for n := range tokens {
 			both.Go(func() {
-				errs[n] = pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) error {
+				errs[n] = pgx.BeginFunc(t.Context(), a.Pool, func(tx pgx.Tx) error {
 					_, err := takeLink(t.Context(), tx, linkSignUp, tokens[n])
 					return err
 				})

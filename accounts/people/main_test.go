@@ -20,7 +20,8 @@ const testPassword = "correct horse battery"
 
 // world has the stores of a process.
 type world struct {
-	pool      *pgxpool.Pool
+	testenv.Filled
+
 	people    *Store
 	signIn    *SignIn
 	sessions  *Sessions
@@ -35,7 +36,7 @@ func newWorld(t *testing.T) *world {
 
 // on returns the stores of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	return &world{pool, New(pool), NewSignIn(pool, nil), NewSessions(pool), companies.New(pool, nil),
+	return &world{testenv.Filled{Pool: pool}, New(pool), NewSignIn(pool, nil), NewSessions(pool), companies.New(pool, nil),
 		keys.New(pool, nil, nil)}
 }
 
@@ -49,7 +50,7 @@ var cheapHash = func() string {
 // mustUser stores a user whose password is testPassword.
 func (a *world) mustUser(t *testing.T, email string) User {
 	t.Helper()
-	rows, _ := a.pool.Query(t.Context(), `insert into users (email, name, password_hash, language)
+	rows, _ := a.Pool.Query(t.Context(), `insert into users (email, name, password_hash, language)
 		values ($1, 'A Person', $2, 'fr') returning `+userColumns, email, cheapHash)
 	u, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[User])
 	if err != nil {
@@ -68,27 +69,9 @@ func (a *world) mustToken(t *testing.T, email string) (keys.Token, string) {
 }
 
 func (a *world) createCompany(ctx context.Context, n companies.NewCompany) (c accounts.Company, err error) {
-	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
 		c, err = a.companies.CreateCompany(ctx, tx, n)
 		return err
 	})
 	return c, err
 }
-
-func (a *world) mustCompany(t *testing.T, email string) accounts.Company {
-	t.Helper()
-	c, err := a.createCompany(t.Context(), companies.NewCompany{OwnerEmail: email, Name: "Company"})
-	if err != nil {
-		t.Fatalf("CreateCompany: %v", err)
-	}
-	return c
-}
-
-func (a *world) exec(t *testing.T, statement string, args ...any) {
-	t.Helper()
-	if _, err := a.pool.Exec(t.Context(), statement, args...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
-func ptr[T any](v T) *T { return &v }

@@ -40,7 +40,7 @@ func (a *world) mustPerson(t *testing.T, company int64, email string, role accou
 func TestInvitation(t *testing.T) {
 	a := newWorld(t)
 	owner := a.mustUser(t, "owner@example.com")
-	company := a.mustCompany(t, owner.Email)
+	company := a.Company(t, owner.Email)
 	refused := func(want error, n NewInvitation) {
 		t.Helper()
 		n.Company = company.ID
@@ -106,7 +106,7 @@ func TestInvitation(t *testing.T) {
 		t.Errorf("%+v, %v", was, err)
 	}
 	expired := a.mustInvite(t, company.ID, "eric@example.com", accounts.RoleReader)
-	a.exec(t, `update mail_links set expires_at = now()`)
+	a.Exec(t, `update mail_links set expires_at = now()`)
 	for _, gone := range []string{token, withdrawn, expired} {
 		if _, err := a.signIn.InvitationLink(t.Context(), gone); !errors.Is(err, accounts.ErrNotFound) {
 			t.Errorf("used, withdrawn or expired: %v", err)
@@ -118,8 +118,8 @@ func TestInvitation(t *testing.T) {
 func TestJoin(t *testing.T) {
 	a := newWorld(t)
 	owner, other := a.mustUser(t, "owner@example.com"), a.mustUser(t, "other@example.com")
-	c := a.mustCompany(t, owner.Email)
-	a.mustCompany(t, other.Email)
+	c := a.Company(t, owner.Email)
+	a.Company(t, other.Email)
 	u := a.mustUser(t, "jean@example.com")
 	key, text := a.mustToken(t, u.Email)
 	token := a.mustInvite(t, c.ID, u.Email, accounts.RoleSender)
@@ -157,7 +157,7 @@ func TestJoin(t *testing.T) {
 
 func TestPeopleAreLimited(t *testing.T) {
 	a := newWorld(t)
-	company := a.mustCompany(t, a.mustUser(t, "owner@example.com").Email)
+	company := a.Company(t, a.mustUser(t, "owner@example.com").Email)
 	var invited, refused atomic.Int64
 	var all sync.WaitGroup
 	for i := range MaxPeople + 6 {
@@ -184,8 +184,8 @@ func TestPeopleAreLimited(t *testing.T) {
 func TestSetRole(t *testing.T) {
 	a := newWorld(t)
 	owner := a.mustUser(t, "owner@example.com")
-	company := a.mustCompany(t, owner.Email)
-	elsewhere := a.mustCompany(t, a.mustUser(t, "other@example.com").Email)
+	company := a.Company(t, owner.Email)
+	elsewhere := a.Company(t, a.mustUser(t, "other@example.com").Email)
 	for _, c := range []struct {
 		from, to             accounts.Role
 		keepsKey, keepsLogin bool
@@ -241,7 +241,7 @@ func TestSetRole(t *testing.T) {
 func TestLastOwner(t *testing.T) {
 	a := newWorld(t)
 	first := a.mustUser(t, "first@example.com")
-	company := a.mustCompany(t, first.Email)
+	company := a.Company(t, first.Email)
 	a.mustPerson(t, company.ID, "reader@example.com", accounts.RoleReader)
 	last := func(id int64) {
 		t.Helper()
@@ -253,9 +253,9 @@ func TestLastOwner(t *testing.T) {
 	}
 	last(first.ID)
 	second := a.mustPerson(t, company.ID, "second@example.com", accounts.RoleOwner)
-	a.exec(t, `update users set disabled_at = now() where id = $1`, second.ID)
+	a.Exec(t, `update users set disabled_at = now() where id = $1`, second.ID)
 	last(first.ID) // the other one cannot sign in
-	a.exec(t, `update users set disabled_at = null`)
+	a.Exec(t, `update users set disabled_at = null`)
 	if _, err := a.people.SetRole(t.Context(), company.ID, first.ID, accounts.RoleSender); err != nil {
 		t.Fatal(err)
 	}

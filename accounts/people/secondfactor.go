@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // RFC 6238 with SHA-1 is what every authenticator speaks; HMAC does not rest on collisions
+	"crypto/sha1" //nolint:gosec // every authenticator speaks it; HMAC does not rest on collisions
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"

@@ -60,7 +60,7 @@ func TestSecondFactor(t *testing.T) {
 		t.Errorf("the secret changes before it is confirmed: %v", err)
 	}
 	var stored string
-	if err := a.pool.QueryRow(t.Context(), `select factor_secret from users where factor_secret is not null`).Scan(
+	if err := a.Pool.QueryRow(t.Context(), `select factor_secret from users where factor_secret is not null`).Scan(
 		&stored); err != nil || strings.Contains(stored, secret) || !strings.HasPrefix(stored, vault.Prefix) {
 		t.Errorf("stored as %q, %v", stored, err)
 	}

@@ -34,7 +34,7 @@ func (a *world) ended(t *testing.T, token string) {
 func TestSessionsEnd(t *testing.T) {
 	a := newWorld(t)
 	u := a.mustUser(t, "aline@example.com")
-	company := a.mustCompany(t, u.Email)
+	company := a.Company(t, u.Email)
 	token, s := a.mustOpen(t, u)
 	if !s.Passed || s.User.Email != u.Email || s.Company == nil || s.Company.ID != company.ID ||
 		s.Address != "192.0.2.1" || s.Device != "Firefox" {
@@ -44,28 +44,28 @@ func TestSessionsEnd(t *testing.T) {
 		a.ended(t, other)
 	}
 	var found int
-	if err := a.pool.QueryRow(t.Context(), `select count(*) from sessions s where s::text like '%' || $1 || '%'`,
+	if err := a.Pool.QueryRow(t.Context(), `select count(*) from sessions s where s::text like '%' || $1 || '%'`,
 		token).Scan(&found); err != nil || found > 0 {
 		t.Errorf("the database holds the token itself: %d, %v", found, err)
 	}
 
-	a.exec(t, `update sessions set seen_at = now() - interval '61 minutes'`)
+	a.Exec(t, `update sessions set seen_at = now() - interval '61 minutes'`)
 	a.ended(t, token)
-	a.exec(t, `update sessions set seen_at = now() - interval '59 minutes'`)
+	a.Exec(t, `update sessions set seen_at = now() - interval '59 minutes'`)
 	if _, err := a.sessions.SessionByToken(t.Context(), token, idle); err != nil {
 		t.Error(err)
 	}
-	a.exec(t, `update sessions set seen_at = seen_at - interval '2 minutes'`) // the look-up updated it
+	a.Exec(t, `update sessions set seen_at = seen_at - interval '2 minutes'`) // the look-up updated it
 	if _, err := a.sessions.SessionByToken(t.Context(), token, idle); err != nil {
 		t.Error(err)
 	}
-	a.exec(t, `update sessions set expires_at = now()`)
+	a.Exec(t, `update sessions set expires_at = now()`)
 	a.ended(t, token)
 	if err := a.sessions.Sweep(t.Context(), idle); err != nil {
 		t.Fatal(err)
 	}
 	var left int
-	if err := a.pool.QueryRow(t.Context(), `select count(*) from sessions`).Scan(&left); err != nil || left > 0 {
+	if err := a.Pool.QueryRow(t.Context(), `select count(*) from sessions`).Scan(&left); err != nil || left > 0 {
 		t.Errorf("%d left after the sweep, %v", left, err)
 	}
 }
@@ -91,7 +91,7 @@ func TestRenewedSession(t *testing.T) {
 	if _, err := a.sessions.EnterAdmin(t.Context(), s, time.Hour); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("no administrator, and yet: %v", err)
 	}
-	a.exec(t, `update users set administrator = true`)
+	a.Exec(t, `update users set administrator = true`)
 	s, _ = a.sessions.SessionByToken(t.Context(), token, idle)
 	renewed, err := a.sessions.EnterAdmin(t.Context(), s, time.Hour)
 	if err != nil {

@@ -36,7 +36,8 @@ type NewUser struct {
 	Language              string // fr, en or rn; French when not given
 }
 
-const userColumns = `id, email, name, administrator, created_at, language, disabled_at is not null, coalesce(company_id, 0), coalesce(role, '')`
+const userColumns = `id, email, name, administrator, created_at, language, disabled_at is not null,
+	coalesce(company_id, 0), coalesce(role, '')`
 
 // CreateUser stores a user. The errors are [accounts.ErrInvalid], [accounts.ErrExists] for an email that is taken, or
 // those of Postgres.

@@ -11,15 +11,8 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/keys"
+	"intumwa/internal/testenv"
 )
-
-// wants fails unless err is of a kind and contains text.
-func wants(t *testing.T, what string, err, kind error, text string) {
-	t.Helper()
-	if !errors.Is(err, kind) || !strings.Contains(err.Error(), text) {
-		t.Errorf("%s: got %v, want %v with %q", what, err, kind, text)
-	}
-}
 
 func TestCreateUser(t *testing.T) {
 	a := newWorld(t)
@@ -31,21 +24,21 @@ func TestCreateUser(t *testing.T) {
 		t.Errorf("the right password: %+v, %v", got, err)
 	}
 	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "JEAN@example.com", Name: "x", Password: "x"})
-	wants(t, "a duplicate", err, accounts.ErrExists, "jean@example.com exists already")
+	testenv.Wants(t, "a duplicate", err, accounts.ErrExists, "jean@example.com exists already")
 	for _, email := range []string{"", "jean", "jean@", "Jean <j@example.com>", "a@b, c@d", strings.Repeat("x", 251) +
 		"@b.c"} {
 		_, err := a.people.CreateUser(t.Context(), NewUser{Email: email, Name: "x", Password: "x"})
-		wants(t, email, err, accounts.ErrInvalid, "not an email address")
+		testenv.Wants(t, email, err, accounts.ErrInvalid, "not an email address")
 	}
 	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: " ", Password: "x"})
-	wants(t, "no name", err, accounts.ErrInvalid, "name is empty")
+	testenv.Wants(t, "no name", err, accounts.ErrInvalid, "name is empty")
 	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "a\x00b", Password: "x"})
-	wants(t, "a name of controls", err, accounts.ErrInvalid, "not text")
+	testenv.Wants(t, "a name of controls", err, accounts.ErrInvalid, "not text")
 	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "x"})
-	wants(t, "no password", err, accounts.ErrInvalid, "password is empty")
+	testenv.Wants(t, "no password", err, accounts.ErrInvalid, "password is empty")
 	_, err = a.people.CreateUser(t.Context(), NewUser{Email: "b@example.com", Name: "x",
 		Password: strings.Repeat("x", 1025)})
-	wants(t, "a huge password", err, accounts.ErrInvalid, "longer than")
+	testenv.Wants(t, "a huge password", err, accounts.ErrInvalid, "longer than")
 
 	if byEmail, err := a.people.UserByEmail(t.Context(), "JEAN@example.com"); err != nil || byEmail != u {
 		t.Errorf("UserByEmail: %+v, %v", byEmail, err)
@@ -54,11 +47,11 @@ func TestCreateUser(t *testing.T) {
 		t.Errorf("UserByID: %+v, %v", byID, err)
 	}
 	_, err = a.people.UserByEmail(t.Context(), "unknown@example.com")
-	wants(t, "an unknown address", err, accounts.ErrNotFound, "unknown@example.com")
+	testenv.Wants(t, "an unknown address", err, accounts.ErrNotFound, "unknown@example.com")
 	_, _, err = a.keys.CreateToken(t.Context(), "unknown@example.com", "x", accounts.TokenLimits{})
-	wants(t, "a token for an unknown address", err, accounts.ErrNotFound, "unknown@example.com")
+	testenv.Wants(t, "a token for an unknown address", err, accounts.ErrNotFound, "unknown@example.com")
 	_, _, err = a.keys.CreateToken(t.Context(), u.Email, "", accounts.TokenLimits{})
-	wants(t, "a token without a name", err, accounts.ErrInvalid, "token name is empty")
+	testenv.Wants(t, "a token without a name", err, accounts.ErrInvalid, "token name is empty")
 }
 
 func TestLogin(t *testing.T) {
@@ -108,7 +101,7 @@ func TestPHC(t *testing.T) {
 func TestSetUser(t *testing.T) {
 	a := newWorld(t)
 	u, other := a.mustUser(t, "aline@example.com"), a.mustUser(t, "bob@example.com")
-	a.exec(t, `update users set administrator = true`)
+	a.Exec(t, `update users set administrator = true`)
 	_, bearer, err := a.keys.CreateToken(t.Context(), u.Email, "till", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +116,7 @@ func TestSetUser(t *testing.T) {
 		t.Helper()
 		_, login := a.signIn.Login(t.Context(), u.Email, testPassword)
 		// as another process, without the cache
-		_, token := keys.NewHolders(a.pool, keys.Options{}).Authenticate(t.Context(), bearer)
+		_, token := keys.NewHolders(a.Pool, keys.Options{}).Authenticate(t.Context(), bearer)
 		for what, err := range map[string]error{"password": login, "token": token} {
 			if in && err != nil || !in && !errors.Is(err, accounts.ErrUnauthenticated) {
 				t.Errorf("%s: %v", what, err)
@@ -131,7 +124,7 @@ func TestSetUser(t *testing.T) {
 		}
 	}
 	session, _ := a.mustOpen(t, u)
-	set(u.ID, UserChange{Disabled: ptr(true)}, nil)
+	set(u.ID, UserChange{Disabled: new(true)}, nil)
 	a.ended(t, session)
 	lets(false)
 	late, _, err := a.sessions.OpenSession(t.Context(), u, Browser{}) // the password was checked before
@@ -139,10 +132,10 @@ func TestSetUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.ended(t, late)
-	set(other.ID, UserChange{Disabled: ptr(true)}, ErrLastAdministrator)
+	set(other.ID, UserChange{Disabled: new(true)}, ErrLastAdministrator)
 	set(other.ID, UserChange{Demote: true}, ErrLastAdministrator)
 	set(9999, UserChange{Demote: true}, accounts.ErrNotFound)
-	set(u.ID, UserChange{Disabled: ptr(false)}, nil)
+	set(u.ID, UserChange{Disabled: new(false)}, nil)
 	a.ended(t, late)
 	lets(true)
 

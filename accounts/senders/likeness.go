@@ -38,7 +38,8 @@ var knownNames = []Known{
 
 // commonWords may accompany a short name: BCBINFO.
 var commonWords = strings.Fields(
-	`info infos alert alerte alertes sms otp code notif promo news service bank banque burundi bi bdi bu cash money pay mobile net online plus client clients`)
+	`info infos alert alerte alertes sms otp code notif promo news service bank banque burundi bi bdi bu cash money ` +
+		`pay mobile net online plus client clients`)
 
 // shortKnown is the length up to which a known name occurs in other words by chance: LEO in LEONARD. Such a name
 // matches as a whole, or with a common word.

@@ -73,7 +73,9 @@ type RegistrationChange struct {
 	SentOn time.Time // the day when the request went to the carrier; zero: today with the state sent, else as it was
 }
 
-const registrationColumns = `r.id, r.sender_id, s.name, r.company_id, (select c.name from companies c where c.id = r.company_id), r.carrier, r.state, r.works, r.reason, r.submitted_on, r.changed_at,
+const registrationColumns = `r.id, r.sender_id, s.name, r.company_id,
+	(select c.name from companies c where c.id = r.company_id), r.carrier, r.state, r.works, r.reason,
+	r.submitted_on, r.changed_at,
 	coalesce(d.name, ''), coalesce(d.type, ''), coalesce(d.size, 0), d.at
 	from sender_carriers r join senders s on s.id = r.sender_id left join sender_documents d on d.registration_id = r.id`
 

@@ -16,8 +16,8 @@ import (
 // The principal and the recorded row give one answer.
 func TestWorksAt(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "aline@example.com")
-	company := a.mustCompany(t, user.Email)
+	user := a.User(t, "aline@example.com")
+	company := a.Company(t, user.Email)
 	s, err := a.senders.CreateSender(t.Context(), company.ID, "ISOKO", "", true)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestWorksAt(t *testing.T) {
 // TestSetRegistration: the day of the sending, the time of the state, the letters, the lists, and what is refused.
 func TestSetRegistration(t *testing.T) {
 	a := newWorld(t)
-	company := a.mustCompany(t, a.mustUser(t, "aline@example.com").Email)
+	company := a.Company(t, a.User(t, "aline@example.com").Email)
 	s, err := a.senders.CreateSender(t.Context(), company.ID, "ISOKO", "", true)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestSetRegistration(t *testing.T) {
 	}
 	letters := func() (n int) {
 		t.Helper()
-		if err := a.pool.QueryRow(t.Context(), `with gone as (delete from letters returning kind)
+		if err := a.Pool.QueryRow(t.Context(), `with gone as (delete from letters returning kind)
 			select count(*) filter (where kind = 'registration') from gone`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestSetRegistration(t *testing.T) {
 		t.Errorf("the day is forgotten: %+v", r)
 	}
 	if _,
-		err := a.pool.Exec(t.Context(), `update sender_carriers set changed_at = now() - interval '8 days'`); err != nil {
+		err := a.Pool.Exec(t.Context(), `update sender_carriers set changed_at = now() - interval '8 days'`); err != nil {
 		t.Fatal(err)
 	}
 	if late, err := a.senders.LateRegistrations(t.Context(), 0, 10); err != nil || len(late) != 1 || !late[0].Late() ||

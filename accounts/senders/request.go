@@ -60,7 +60,9 @@ func (r SenderRequest) Version() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-const senderRequestColumns = `id, name, country, approved, company_id, (select c.name from companies c where c.id = company_id), purpose, asked_at, case when not approved then refused_at end, case when not approved then refusal else '' end`
+const senderRequestColumns = `id, name, country, approved, company_id,
+	(select c.name from companies c where c.id = company_id), purpose, asked_at,
+	case when not approved then refused_at end, case when not approved then refusal else '' end`
 
 func scanSenderRequest(row pgx.CollectableRow) (r SenderRequest, err error) {
 	err = row.Scan(&r.ID, &r.Name, &r.Country, &r.Approved, &r.CompanyID, &r.Company, &r.Purpose, &r.AskedAt, &r.RefusedAt,
@@ -141,7 +143,8 @@ func (a *Store) RefuseSender(ctx context.Context, id int64, reason string) (Send
 func (a *Store) SetSender(ctx context.Context, id int64, approved bool) (SenderRequest, error) {
 	return a.decide(
 		ctx, id,
-		`approved = $2, refused_at = case when not $2 then s.refused_at end, refusal = case when $2 then '' else s.refusal end`,
+		`approved = $2, refused_at = case when not $2 then s.refused_at end,
+			refusal = case when $2 then '' else s.refusal end`,
 		`approved and not was_approved`, approved)
 }
 

@@ -14,8 +14,8 @@ import (
 // requests is limited.
 func TestRequestSender(t *testing.T) {
 	a := newWorld(t)
-	company := sms.CompanyID(a.mustCompany(t, a.mustUser(t, "aline@example.com").Email).ID)
-	other := sms.CompanyID(a.mustCompany(t, a.mustUser(t, "bob@example.com").Email).ID)
+	company := sms.CompanyID(a.Company(t, a.User(t, "aline@example.com").Email).ID)
+	other := sms.CompanyID(a.Company(t, a.User(t, "bob@example.com").Email).ID)
 	for _, try := range []struct{ name, country, purpose string }{
 		{"", "", "x"}, {"TWELVELETTER", "", "x"}, {"Bé", "", "x"}, {"A B", "", "x"}, {"INTUMWATEST", "", "x"},
 		{"ISOKO", "B", "x"},
@@ -85,7 +85,7 @@ func TestRequestSender(t *testing.T) {
 // TestRequestSenderBounds: requests at the same time do not exceed the limits of waiting and of all senders.
 func TestRequestSenderBounds(t *testing.T) {
 	a := newWorld(t)
-	company := sms.CompanyID(a.mustCompany(t, a.mustUser(t, "aline@example.com").Email).ID)
+	company := sms.CompanyID(a.Company(t, a.User(t, "aline@example.com").Email).ID)
 	var group sync.WaitGroup
 	for i := range 12 {
 		group.Go(func() {
@@ -100,7 +100,7 @@ func TestRequestSenderBounds(t *testing.T) {
 	if err != nil || len(waiting) != MaxWaiting {
 		t.Fatal(len(waiting), err)
 	}
-	a.exec(
+	a.Exec(
 		t, `insert into senders (company_id, name, refused_at) select $1, 'R' || i, now() from generate_series(1, $2) i`,
 		company, MaxSenders-MaxWaiting)
 	if _, err := a.senders.RefuseSender(t.Context(), waiting[0].ID, "no"); err != nil {

@@ -17,7 +17,7 @@ import (
 func (a *world) asks(t *testing.T, n int, change func(*CodeRequest)) error {
 	t.Helper()
 	email := fmt.Sprintf("u%d@example.com", n)
-	a.exec(t, `insert into users (email, name, password_hash) values ($1, 'x', 'none') on conflict do nothing`, email)
+	a.Exec(t, `insert into users (email, name, password_hash) values ($1, 'x', 'none') on conflict do nothing`, email)
 	u, err := a.people.UserByEmail(t.Context(), email)
 	if err != nil {
 		t.Fatal(err)
@@ -74,11 +74,11 @@ func TestFreeCodesAreLimited(t *testing.T) {
 // TestOwnCodesAreLimited: a company with credits has a limit too.
 func TestOwnCodesAreLimited(t *testing.T) {
 	a := newWorld(t)
-	u := a.mustUser(t, "owner@example.com")
-	company := a.mustCompany(t, u.Email)
+	u := a.User(t, "owner@example.com")
+	company := a.Company(t, u.Email)
 	own := func(r *CodeRequest) { r.Company, r.Own = company.ID, true }
 	for n := range codesOfCompany {
-		a.exec(t, `insert into users (email, name, password_hash, company_id, role) values ($1, 'x', 'none', $2, 'reader')`,
+		a.Exec(t, `insert into users (email, name, password_hash, company_id, role) values ($1, 'x', 'none', $2, 'reader')`,
 			fmt.Sprintf("u%d@example.com", n), company.ID)
 		if err := a.asks(t, n, own); err != nil {
 			t.Fatalf("code %d: %v", n+1, err)

@@ -19,6 +19,13 @@ type TestNumber struct {
 	Replacements int        `json:"-"` // how often the owner has replaced a verified number
 }
 
+// MaxReplacements is how often an owner may replace a verified number: enough for a lost phone or two, too few to use
+// the free pool for other people's numbers.
+const MaxReplacements = 3
+
+// Left is how often the owner may still replace a verified number.
+func (n TestNumber) Left() int { return max(0, MaxReplacements-n.Replacements) }
+
 const testNumberColumns = `id, test_number, test_verified_at is not null, test_replacements`
 
 // TestNumberOf returns a user's test number; [accounts.ErrNotFound] when there is none.

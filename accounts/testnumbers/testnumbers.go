@@ -16,9 +16,6 @@ type Options struct {
 	Forget  func()                // called after a change that a cached [accounts.Principal] shows; nil: nothing is cached
 	Metrics prometheus.Registerer // nil: not registered
 
-	// Replacements is how often an owner may replace a verified test number.
-	Replacements int
-
 	// FreeCodes is how many one-time codes companies without credits may get within 24 hours, together; 0: no limit.
 	FreeCodes int
 }

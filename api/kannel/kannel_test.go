@@ -265,15 +265,18 @@ func TestRefusals(t *testing.T) {
 			"Insufficient SMS credits. This message requires 1 credit."},
 		{api{
 			status: 422,
-			body:   `{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone number must be a valid Burundi (+257) number."]}}`},
+			body: `{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The ` +
+				`phone number must be a valid Burundi (+257) number."]}}`},
 			query, 400, "The phone number must be a valid Burundi (+257) number."},
 		{api{
 			status: 422,
-			body:   `{"message":"The given data was invalid.","errors":{"messages.1.phone_number":["The messages.1.phone_number field must be a valid Burundi (+257) number."],"messages.2.phone_number":["x"]}}`},
+			body: `{"message":"The given data was invalid.","errors":{"messages.1.phone_number":["The ` +
+				`messages.1.phone_number field must be a valid Burundi (+257) number."],"messages.2.phone_number":["x"]}}`},
 			query + "&to=1", 400, "Receiver #2: the to field must be a valid Burundi (+257) number."},
 		{api{
 			status: 422,
-			body:   `{"message":"The send_at must be at most 30 days ahead.","errors":{"send_at":["The send_at must be at most 30 days ahead."]}}`},
+			body: `{"message":"The send_at must be at most 30 days ahead.","errors":{"send_at":["The send_at must be at ` +
+				`most 30 days ahead."]}}`},
 			query, 400, "The deferred must be at most 30 days ahead."},
 	} {
 		w := call(t, newDoor(&each.api), http.MethodGet, Path+"?"+each.query, "", "")

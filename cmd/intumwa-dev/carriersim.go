@@ -23,10 +23,10 @@ import (
 // carrierSimCmd simulates carriers (SMSCs) on TCP. The last digits of a recipient choose the message's
 // fate.
 type carrierSimCmd struct {
-	Carrier      []string      `help:"A carrier to play and its SMPP address, e.g. lumitel=127.0.0.1:2775. May be given again." placeholder:"NAME=ADDRESS" default:"carrier=127.0.0.1:2775" sep:"none"`
-	Page         string        `help:"Address of the page (and its JSON) that shows what was received; empty: none." default:"127.0.0.1:2780"`
+	Carrier      []string      `help:"A carrier to play, with its SMPP address." placeholder:"NAME=ADDRESS" default:"carrier=127.0.0.1:2775" sep:"none"`
+	Page         string        `help:"Address of the page that shows what came; empty: none." default:"127.0.0.1:2780"`
 	SystemID     string        `name:"system-id" help:"What a bind must give; empty: anything."`
-	Password     string        `help:"With --system-id. Better in the variable: other users of the machine can read it here." env:"CARRIER_SIM_PASSWORD"`
+	Password     string        `help:"With --system-id. Better in the variable." env:"CARRIER_SIM_PASSWORD"`
 	RespDelay    time.Duration `help:"Time before a submit_sm_resp."`
 	ReceiptDelay time.Duration `help:"Time from the response to the receipt." default:"300ms"`
 	TPS          int           `name:"tps" help:"Refuse with ESME_RTHROTTLED above so many a second; 0: no limit."`

@@ -43,23 +43,23 @@ type adminCmd struct {
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
 	TestNumber adminTestNumberCmd `cmd:"" name:"test-number" help:"Test numbers."`
-	TestSend   adminTestSendCmd   `cmd:"" name:"test-send" help:"Send an SMS to a telephone of yours through the running gateway, and wait for its receipt."`
+	TestSend   adminTestSendCmd   `cmd:"" name:"test-send" help:"Send an SMS to your telephone, and wait for its receipt."`
 	Message    adminMessageCmd    `cmd:"" help:"Messages."`
 	Batch      adminBatchCmd      `cmd:"" help:"Bulk and template sends."`
-	Status     adminStatusCmd     `cmd:"" help:"Show stores, standby, archive, dispatchers, links and what waits; fails when something needs attention, and names its page."`
+	Status     adminStatusCmd     `cmd:"" help:"Show what works and what waits; fails if something needs attention."`
 	Audit      adminAuditCmd      `cmd:"" help:"Prove that ledger, balances and messages agree."`
 	Top        adminTopCmd        `cmd:"" help:"List the companies that send most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
-	Carrier    adminCarrierCmd    `cmd:"" help:"Try how a carrier wants its SMPP; see which words of its receipts have no meaning; retire one that closes."`
-	Routes     adminRoutesCmd     `cmd:"" help:"List which numbers go to which carrier, and what another configuration would change."`
+	Carrier    adminCarrierCmd    `cmd:"" help:"Try a carrier, see unknown words of its receipts, or retire it."`
+	Routes     adminRoutesCmd     `cmd:"" help:"List which numbers go to which carrier."`
 	Inbound    adminInboundCmd    `cmd:"" help:"Messages from handsets: list them, and route them to companies."`
 	Number     adminNumberCmd     `cmd:"" help:"Show or erase all data about one phone number."`
 	Verify     adminVerifyCmd     `cmd:"" name:"verification" help:"Decide about companies' own texts of verifications."`
-	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`
+	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much."`
 	Log        adminLogCmd        `cmd:"" help:"List changes by operators and customers, by page or command."`
-	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: let the ids of messages and webhooks jump ahead, so that none comes twice, and hold messages that carriers may have got since."`
-	Unanswered adminUnansweredCmd `cmd:"" help:"Messages that a carrier may have, and that the gateway does not send again: list them, and decide."`
+	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: no id comes twice, and pending messages are held."`
+	Unanswered adminUnansweredCmd `cmd:"" help:"List messages that a carrier may have, and decide."`
 	Unmatched  adminUnmatchedCmd  `cmd:"" help:"List receipts that no message was found for."`
 }
 

@@ -23,7 +23,7 @@ type adminUserCmd struct {
 	Enable  adminUserChange    `cmd:"" help:"Let a disabled user in again."`
 	Demote  adminUserChange    `cmd:"" help:"Take the administration away from a user."`
 	Role    adminUserRoleCmd   `cmd:"" help:"Give a person of a company another role, or remove them, at once."`
-	Reset   adminUserChange    `cmd:"" help:"Void a user's password and second factor; a mail invites to choose a password."`
+	Reset   adminUserChange    `cmd:"" help:"Void a user's password and second factor, with a mail."`
 }
 
 // adminUserChange is each of operations.UserChanges, by the name of its command.
@@ -50,7 +50,7 @@ func (c *adminUserChange) do(ctx context.Context, o *operator) (any, error) {
 
 type adminUserRoleCmd struct {
 	Email string `required:"" aliases:"user" help:"Email of the user."`
-	Role  string `required:"" help:"owner, sender, developer, finance or reader; none removes the person from the company."`
+	Role  string `required:"" help:"owner, sender, developer, finance, reader; none removes the person."`
 }
 
 // do changes a role, for instance when a company has lost its owner.
@@ -130,7 +130,7 @@ type adminTokenCreateCmd struct {
 	Name string `required:"" help:"Its purpose."`
 
 	Scope   []string `help:"Its rights: send, read, or both." default:"send,read"`
-	Expires *instant `help:"When it expires: a time, or a date (its beginning in UTC). Never if it is left out." placeholder:"T"`
+	Expires *instant `help:"When it expires: a time or a date (UTC). Without it: never." placeholder:"T"`
 	Network []string `help:"Networks or addresses from which alone it works, 10 at most." placeholder:"CIDR"`
 }
 

@@ -16,7 +16,7 @@ type companyBounds struct {
 	RepeatInterval interval `help:"Time between two sends of a text to a number." placeholder:"DURATION|none"`
 	RepeatsADay    bound    `name:"repeats-a-day" help:"Sends of a text to a number on a day." placeholder:"N|none"`
 	NumberADay     bound    `name:"number-a-day" help:"Messages to a number on a day." placeholder:"N|none"`
-	Bodies         bodies   `help:"How long the texts of its messages are kept: until each is final, for a duration, or none for the duration in the configuration." placeholder:"none|final|DURATION"`
+	Bodies         bodies   `help:"How long its texts are kept; none: as configured." placeholder:"none|final|DURATION"`
 }
 
 // bound is a number, or "none" for no limit.

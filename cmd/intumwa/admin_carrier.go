@@ -14,18 +14,18 @@ import (
 )
 
 type adminCarrierCmd struct {
-	Words  adminCarrierWordsCmd  `cmd:"" help:"List the states of carriers' receipts that have no meaning, with the line of the configuration that gives them one."`
-	Retire adminCarrierRetireCmd `cmd:"" help:"A carrier closes: hand its numbers and what waits for it to another one, or refuse them and refund. Its links stay bound for receipts."`
-	Try    adminCarrierTryCmd    `cmd:"" help:"Bind to a carrier beside the gateway, send one message and wait for its receipt, to learn how it wants its SMPP. The carrier bills the message."`
+	Words  adminCarrierWordsCmd  `cmd:"" help:"List states of receipts without a meaning, with the line to configure."`
+	Retire adminCarrierRetireCmd `cmd:"" help:"A carrier closes: another one takes its numbers, or none."`
+	Try    adminCarrierTryCmd    `cmd:"" help:"Bind to a carrier, send one message, which it bills, and show its answers."`
 }
 
 type adminCarrierTryCmd struct {
-	Link   string        `required:"" aliases:"name" help:"A link of the configuration; no dispatcher needs to have it." placeholder:"NAME"`
+	Link   string        `required:"" aliases:"name" help:"A link of the configuration." placeholder:"NAME"`
 	To     string        `aliases:"number" help:"A telephone that you own. Without it: bind only." placeholder:"NUMBER"`
 	Sender string        `help:"The sender; test_sender when not given." placeholder:"NAME"`
 	Text   string        `help:"The text." default:"Intumwa test message"`
 	Wait   time.Duration `help:"How long to wait for the answer and the receipt." default:"2m"`
-	Beside bool          `help:"Bind even while a dispatcher carries messages over the link. A carrier that allows one bind closes that one, or refuses this."`
+	Beside bool          `help:"Bind even while a dispatcher uses the link, which may lose its bind."`
 }
 
 // do tries the link and shows what was learnt.

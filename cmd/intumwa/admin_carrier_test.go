@@ -22,7 +22,8 @@ ops: {listen: %q}
 database: {url: %q}
 redis: {url: %q, prefix: %q}
 carriers:
-- {name: leo, default: true, links: [{name: leo-1, address: %q, system_id: demo, password: demo}, {name: leo-2, address: %q, system_id: demo, password: demo, bind: receiver}]}
+- {name: leo, default: true, links: [{name: leo-1, address: %q, system_id: demo, password: demo}, {name: leo-2, `+
+		`address: %q, system_id: demo, password: demo, bind: receiver}]}
 `, freeAddress(t), testenv.Database(t), redisURL(rdb), prefix, leoAt, leoAt))
 	try := func(args ...string) (int, string, string) {
 		t.Helper()

@@ -19,7 +19,7 @@ import (
 type adminCompanyCmd struct {
 	Create adminCompanyCreateCmd `cmd:"" help:"Create a company."`
 	Set    adminCompanySetCmd    `cmd:"" help:"Change a company's approval and settings."`
-	Cancel adminCompanyCancelCmd `cmd:"" help:"Cancel a company's queued messages that no carrier has yet, and refund them."`
+	Cancel adminCompanyCancelCmd `cmd:"" help:"Cancel and refund a company's queued messages that no carrier has."`
 	List   adminCompanyListCmd   `cmd:"" help:"List companies with their balances."`
 	Show   adminCompanyShowCmd   `cmd:"" help:"Show a company with its balance, senders and webhook endpoint."`
 }
@@ -52,14 +52,14 @@ type adminCompanySetCmd struct {
 	ID            int64 `required:"" aliases:"company" help:"The company."`
 	Approved      *bool `help:"May send." placeholder:"true|false"`
 	Verified      *bool `help:"May send bulk and template messages." placeholder:"true|false"`
-	SmartEncoding *bool `help:"Characters that would make a message Unicode are replaced where a plain one will do." placeholder:"true|false"`
+	SmartEncoding *bool `help:"Replace characters that need Unicode by plain ones." placeholder:"true|false"`
 
-	LowBalance *string `help:"Below how many credits the company is warned, by mail and by the webhook balance.low: up to five numbers, separated by commas; empty for none." placeholder:"N,..."`
-	QuietHours *string `help:"Hours in which its batches are not sent, in Burundi's time: 21:00-06:00, none, or default for those of the installation." placeholder:"HH:MM-HH:MM"`
+	LowBalance *string `help:"Credits below which it is warned; at most five; empty: none." placeholder:"N,..."`
+	QuietHours *string `help:"When its batches wait (Burundi), none, or default." placeholder:"HH:MM-HH:MM"`
 
 	companyBounds
 
-	Reason string `aliases:"note" help:"Why an approval or verification is taken back; it stays in the audit log. Without it the command warns."`
+	Reason string `aliases:"note" help:"Why an approval or verification is taken back; for the audit log."`
 }
 
 // do changes the settings whose flags are given.
@@ -94,7 +94,7 @@ func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 	}))
 }
 
-// warnOfNoReason warns if an approval or a verification is taken back without a reason.
+// warnOfNoReason warns if an approval or a review is taken back without a reason.
 func (o *operator) warnOfNoReason(reason string) {
 	if reason == "" {
 		_, _ = fmt.Fprintln(o.stderr, "intumwa: warning: without --reason the audit log does not say why")

@@ -20,7 +20,7 @@ type adminCreditsAddCmd struct {
 	Amount  signed `required:"" help:"How many; negative to take them. The balance never falls below zero."`
 	Note    string `required:"" aliases:"reason" help:"Why; it stays in the ledger."`
 
-	Correction bool `help:"These credits were not bought: the statement shows them as a correction. Credits that are taken always are."`
+	Correction bool `help:"They were not bought: the statement shows a correction."`
 }
 
 // do writes one ledger row.

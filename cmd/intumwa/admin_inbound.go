@@ -46,7 +46,7 @@ func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) 
 }
 
 type adminInboundRouteCmd struct {
-	Add    adminRouteAddCmd    `cmd:"" help:"Give the messages to an address, or those that begin with a keyword, to a company."`
+	Add    adminRouteAddCmd    `cmd:"" help:"Give the messages to an address or with a keyword to a company."`
 	List   adminRouteListCmd   `cmd:"" help:"List the routes."`
 	Remove adminRouteRemoveCmd `cmd:"" help:"Remove a route."`
 }
@@ -56,7 +56,7 @@ type adminRouteAddCmd struct {
 	Keyword *string `help:"Only messages that begin with this word; case and accents do not count."`
 	Carrier string  `help:"Only messages that come by this carrier." placeholder:"NAME"`
 	Company int64   `required:"" help:"The company that gets them." placeholder:"ID"`
-	SMPP    int64   `name:"smpp" help:"The company's key of kind SMPP whose binds get them too: id of 'admin smpp list'." placeholder:"ID"`
+	SMPP    int64   `name:"smpp" help:"The company's SMPP key whose binds get them too." placeholder:"ID"`
 	Sender  string  `help:"The company's sender that STOP means here; all of its senders if not given." placeholder:"NAME"`
 }
 

@@ -101,7 +101,7 @@ func resumed(ctx context.Context, pool *pgxpool.Pool, link string, patience time
 type adminLinkTraceCmd struct {
 	Name    string `required:"" aliases:"link" help:"The link."`
 	Seconds int    `default:"30" help:"How long."`
-	Ops     string `help:"Operators' listener of the process that holds the link, e.g. http://10.0.0.7:9090; that of this configuration when not given." placeholder:"URL"`
+	Ops     string `help:"Operators' listener of the process with the link. Default: as configured." placeholder:"URL"`
 }
 
 // Run prints the PDUs of a link as JSON lines until the time is up or ctx ends.

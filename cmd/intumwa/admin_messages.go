@@ -131,7 +131,7 @@ func eventOf(d webhooks.Delivery) object {
 }
 
 type adminBatchCmd struct {
-	Cancel adminBatchCancelCmd `cmd:"" help:"Cancel the messages of a bulk or template send that no carrier has yet, and refund them."`
+	Cancel adminBatchCancelCmd `cmd:"" help:"Cancel and refund the messages of a batch that no carrier has."`
 }
 
 type adminBatchCancelCmd struct {

@@ -19,13 +19,13 @@ import (
 )
 
 type adminNumberCmd struct {
-	Export adminNumberExportCmd `cmd:"" help:"Print everything that is kept of a number, one JSON object a line, texts included."`
-	Erase  adminNumberEraseCmd  `cmd:"" help:"Remove texts of final messages to a number and obscure it in them, for good."`
+	Export adminNumberExportCmd `cmd:"" help:"Print all that is kept of a number, texts included, as JSON lines."`
+	Erase  adminNumberEraseCmd  `cmd:"" help:"Remove texts of final messages to a number, and obscure it."`
 }
 
 // numberFlags has the flags of export and erase.
 type numberFlags struct {
-	Number string `required:"" aliases:"to" help:"The number, in any form; or a foreign number, a short code or a name that 'admin inbound list' shows."`
+	Number string `required:"" aliases:"to" help:"The number, or another sender of 'admin inbound list'."`
 	Reason string `aliases:"note" help:"Why, e.g. the request's reference; it stays in the audit log."`
 }
 

@@ -12,16 +12,16 @@ import (
 )
 
 type adminRegistrationCmd struct {
-	Set  adminRegistrationSetCmd  `cmd:"" help:"Record a sender name's state at a carrier. Messages go there once it is approved or not needed."`
+	Set  adminRegistrationSetCmd  `cmd:"" help:"Record a sender name's state at a carrier."`
 	List adminRegistrationListCmd `cmd:"" help:"List what is recorded about sender names at carriers."`
 }
 
 type adminRegistrationSetCmd struct {
 	ID      int64  `required:"" help:"The sender."`
 	Carrier string `required:"" help:"A carrier of the configuration." placeholder:"NAME"`
-	State   string `required:"" help:"requested, sent (to the carrier), approved, refused or not_needed." enum:"requested,sent,approved,refused,not_needed"`
+	State   string `required:"" help:"Its state." enum:"requested,sent,approved,refused,not_needed"`
 	Reason  string `aliases:"note" help:"Why; up to 500 characters, for the company to read. A refusal needs it."`
-	SentOn  string `help:"The day when the request went to the carrier. Today for the state sent, unless it is recorded already." placeholder:"YYYY-MM-DD"`
+	SentOn  string `help:"When the request went to the carrier. Default: today." placeholder:"YYYY-MM-DD"`
 }
 
 func (c *adminRegistrationSetCmd) do(ctx context.Context, o *operator) (any, error) {

@@ -76,7 +76,8 @@ database: {url: %%q}
 redis: {url: %q, prefix: %q}
 carriers:
   - {name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: "127.0.0.1:1", system_id: a, password: p}]}
-  - {name: leo, prefixes: ["79"], sender_registration: %s, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a, password: p}]}
+  - {name: leo, prefixes: ["79"], sender_registration: %s, links: [{name: leo-1, address: "127.0.0.1:1", system_id: `+
+			`a, password: p}]}
 `, api, redisURL(rdb), prefix, leo)
 	}
 	database := testenv.Database(t)

@@ -15,11 +15,11 @@ import (
 
 // adminReportCmd has the reports of a period.
 type adminReportCmd struct {
-	Quality     adminReportQualityCmd     `cmd:"" help:"What became of messages, how fast, and why they failed; purged messages too."`
-	Export      adminReportExportCmd      `cmd:"" help:"Print all messages of a company and month as CSV, the oldest first."`
-	Money       adminReportMoneyCmd       `cmd:"" help:"Companies' money: opening balance, purchases, usage, refunds, corrections, closing balance."`
-	Conversions adminReportConversionsCmd `cmd:"" help:"How many people answered: who entered their code, and of whom customers reported it; by carrier and block of numbers."`
-	Invoice     adminReportInvoiceCmd     `cmd:"" help:"What carriers accepted, at their tariffs, beside what companies were charged; compare it with a carrier's own list."`
+	Quality     adminReportQualityCmd     `cmd:"" help:"What became of messages, how fast, why they failed."`
+	Export      adminReportExportCmd      `cmd:"" help:"Print all messages of a company and month as CSV."`
+	Money       adminReportMoneyCmd       `cmd:"" help:"Companies' balances, purchases, usage, refunds."`
+	Conversions adminReportConversionsCmd `cmd:"" help:"How many people entered their code."`
+	Invoice     adminReportInvoiceCmd     `cmd:"" help:"What carriers accepted, and what companies paid."`
 }
 
 // day is a flag: a day in Burundi (2026-03-01), or a month (2026-03).

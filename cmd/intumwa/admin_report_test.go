@@ -96,16 +96,25 @@ func TestReportMoney(t *testing.T) {
 	s.reported()
 	for _, row := range []struct{ command, want string }{
 		{"report money --from 2026-03 --to 2026-03 --company 1",
-			`{"company_id":1,"company":"=Isoko a","from":"2026-03-01","to":"2026-03-31","currency":"BIF","provisional":false,"opening":98,` +
-				`"purchases":50,"purchases_amount":500,"usage":8,"usage_amount":90,"refunds":0,"refunds_amount":0,"corrections":-10,"corrections_amount":-125,"net_usage":8,"net_usage_amount":90,"closing":130,"usage_lines":[` +
-				`{"carrier":"leo","kind":"single","from":"2026-03-01","to":"2026-03-14","messages":1,"credits":1,"price":10,"amount":10},` +
-				`{"carrier":"leo","kind":"batch","from":"2026-03-01","to":"2026-03-14","messages":1,"credits":3,"price":10,"amount":30},` +
-				`{"carrier":"leo","kind":"single","from":"2026-03-15","to":"2026-03-31","messages":2,"credits":2,"price":12.50,"amount":25},` +
-				`{"carrier":"econet","kind":"batch","from":"2026-03-15","to":"2026-03-31","messages":1,"credits":2,"price":12.50,"amount":25}],"not_counted":0}`},
+			`{"company_id":1,"company":"=Isoko a","from":"2026-03-01","to":"2026-03-31","currency":"BIF","provisional":false,` +
+				`"opening":98,` +
+				`"purchases":50,"purchases_amount":500,"usage":8,"usage_amount":90,"refunds":0,"refunds_amount":0,` +
+				`"corrections":-10,"corrections_amount":-125,"net_usage":8,"net_usage_amount":90,"closing":130,"usage_lines":[` +
+				`{"carrier":"leo","kind":"single","from":"2026-03-01","to":"2026-03-14","messages":1,"credits":1,"price":10,` +
+				`"amount":10},` +
+				`{"carrier":"leo","kind":"batch","from":"2026-03-01","to":"2026-03-14","messages":1,"credits":3,"price":10,` +
+				`"amount":30},` +
+				`{"carrier":"leo","kind":"single","from":"2026-03-15","to":"2026-03-31","messages":2,"credits":2,"price":12.50,` +
+				`"amount":25},` +
+				`{"carrier":"econet","kind":"batch","from":"2026-03-15","to":"2026-03-31","messages":1,"credits":2,` +
+				`"price":12.50,"amount":25}],"not_counted":0}`},
 		{"report money --from 2026-03-01 --to 2026-03-31 --company 2",
-			`{"company_id":2,"company":"=Isoko b","from":"2026-03-01","to":"2026-03-31","currency":"BIF","provisional":false,"opening":4,` +
-				`"purchases":0,"purchases_amount":0,"usage":4,"usage_amount":null,"refunds":4,"refunds_amount":null,"corrections":0,"corrections_amount":0,"net_usage":0,"net_usage_amount":null,"closing":4,"usage_lines":[` +
-				`{"carrier":"leo","kind":"single","from":"2026-03-01","to":"2026-03-31","messages":1,"credits":4,"price":null,"amount":null}],"not_counted":0}`},
+			`{"company_id":2,"company":"=Isoko b","from":"2026-03-01","to":"2026-03-31","currency":"BIF","provisional":false,` +
+				`"opening":4,` +
+				`"purchases":0,"purchases_amount":0,"usage":4,"usage_amount":null,"refunds":4,"refunds_amount":null,` +
+				`"corrections":0,"corrections_amount":0,"net_usage":0,"net_usage_amount":null,"closing":4,"usage_lines":[` +
+				`{"carrier":"leo","kind":"single","from":"2026-03-01","to":"2026-03-31","messages":1,"credits":4,"price":null,` +
+				`"amount":null}],"not_counted":0}`},
 	} {
 		var got, want any
 		s.printed(&got, row.command)

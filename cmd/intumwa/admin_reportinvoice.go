@@ -26,8 +26,8 @@ type adminReportInvoiceCmd struct {
 	Carrier  string `help:"Only this carrier." placeholder:"C"`
 	Company  int64  `help:"Only the messages of this company." placeholder:"ID"`
 	CSV      bool   `name:"csv" help:"Print CSV, a row for each link and tariff."`
-	Messages bool   `help:"Print CSV of the messages behind the difference: those of which the carrier accepted another number of segments than were charged. It needs --carrier."`
-	Against  string `type:"existingfile" help:"The carrier's own list of message ids, CSV or XLSX: print what only we have and what only they have. It needs --carrier." placeholder:"FILE"`
+	Messages bool   `help:"With --carrier: CSV of messages with a difference in segments."`
+	Against  string `type:"existingfile" help:"With --carrier: its list of ids; print differences." placeholder:"FILE"`
 }
 
 // do prints an array with an invoice for each carrier.

@@ -26,7 +26,7 @@ type adminReportQualityCmd struct {
 	CostCenter string   `help:"Only this cost centre." placeholder:"TEXT"`
 	Kind       string   `help:"Only single, batch or test messages." enum:"single,batch,test," default:""`
 	Channel    string   `help:"Only messages of the api, a page, smpp or kannel." enum:"api,page,smpp,kannel," default:""`
-	By         []string `help:"What a row counts, in this order: day, month, company, carrier, sender, kind, channel, cost_center." enum:"day,month,company,carrier,sender,kind,channel,cost_center" default:"day,carrier"`
+	By         []string `help:"What a row counts, in this order." enum:"day,month,company,carrier,sender,kind,channel,cost_center" default:"day,carrier"`
 	CSV        bool     `name:"csv" help:"Print CSV."`
 }
 

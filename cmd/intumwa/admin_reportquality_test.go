@@ -32,8 +32,10 @@ func TestReportQuality(t *testing.T) {
 	delete(rows[0], "reasons")
 	got, _ := json.Marshal(rows[0])
 	if want :=
-		`{"accepted":4,"at_carrier":0,"company_id":1,"cost_center":"@x","credits":6,"expired":0,"failed":2,"month":"2026-03","segments":8,"sent":2,"success_percent":50,` +
-			`"to_carrier_p50":2,"to_carrier_p95":2,"to_carrier_p99":2,"to_receipt_p50":2,"to_receipt_p95":2,"to_receipt_p99":2,"waiting":0}`; string(got) != want {
+		`{"accepted":4,"at_carrier":0,"company_id":1,"cost_center":"@x","credits":6,"expired":0,"failed":2,` +
+			`"month":"2026-03","segments":8,"sent":2,"success_percent":50,` +
+			`"to_carrier_p50":2,"to_carrier_p95":2,"to_carrier_p99":2,"to_receipt_p50":2,"to_receipt_p95":2,` +
+			`"to_receipt_p99":2,"waiting":0}`; string(got) != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if string(reasons) != `[{"messages":2,"reason":"=1+1"}]` {
@@ -42,7 +44,8 @@ func TestReportQuality(t *testing.T) {
 	code, stdout, _ = s.run("", "admin", "report", "quality", "--from", "2026-03-01", "--to", "2026-03-31", "--by",
 		"day,cost_center", "--company", "1", "--csv")
 	if want :=
-		"day,cost_center,accepted,waiting,at_carrier,sent,failed,expired,success_percent,segments,credits,to_carrier_p50,to_carrier_p95,to_carrier_p99,to_receipt_p50,to_receipt_p95,to_receipt_p99,reasons\r\n" +
+		"day,cost_center,accepted,waiting,at_carrier,sent,failed,expired,success_percent,segments,credits,to_carrier_p50," +
+			"to_carrier_p95,to_carrier_p99,to_receipt_p50,to_receipt_p95,to_receipt_p99,reasons\r\n" +
 			"2026-03-31,'@x,4,0,0,2,2,0,50,8,6,2,2,2,2,2,2,'=1+1: 2\r\n"; code != exitOK || stdout != want {
 		t.Errorf("%d\n%s\nwant\n%s", code, stdout, want)
 	}

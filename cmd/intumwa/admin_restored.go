@@ -15,9 +15,9 @@ import (
 )
 
 type adminRestoredCmd struct {
-	Ahead   int64   `help:"By how many ids; 0: 5,000 for each second since the newest message, and 10 million at least." placeholder:"N"`
-	Pending string  `help:"Messages that waited for a carrier when the backup was made: hold them until you have decided (admin unanswered), or send them, also those that carriers have got since." enum:"hold,send" default:"hold"`
-	Stopped stopped `help:"When the gateway of the backup ended: messages that were due later wait as before. Now, when not given or without a time." placeholder:"T"`
+	Ahead   int64   `help:"By how many ids; 0: 5,000 a second since the newest message." placeholder:"N"`
+	Pending string  `help:"What waited in the backup: hold it (admin unanswered), or send it." enum:"hold,send" default:"hold"`
+	Stopped stopped `help:"When the gateway ended: what was due later waits as before." placeholder:"T"`
 }
 
 // stopped is an instant whose flag may come without a value: now.
@@ -46,7 +46,7 @@ func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	}
 	var held int64 // messages that carriers may already have
 	if c.Pending == "hold" {
-		if held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
+		if held, err = o.quarantinePending(ctx, c.Stopped.moment()); err != nil {
 			return nil, fmt.Errorf("%w; %d messages are held: repeat the command", err, held)
 		}
 	}
@@ -74,8 +74,8 @@ func noDispatcher(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 }
 
-// holdPending holds the messages that were due before the stop and records their number.
-func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64, err error) {
+// quarantinePending holds the messages that were due before the stop and records their number.
+func (o *operator) quarantinePending(ctx context.Context, stopped time.Time) (n int64, err error) {
 	pool, err := o.busyPool(ctx)
 	if err != nil {
 		return 0, err
@@ -90,7 +90,7 @@ func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64,
 	for i := range o.config.Carriers {
 		carriers = append(carriers, carrierOf(&o.config.Carriers[i]))
 	}
-	return o.by(pool).HoldPending(ctx, carriers, refunds[o.config.Billing.Refund], stopped)
+	return o.by(pool).QuarantinePending(ctx, carriers, refunds[o.config.Billing.Refund], stopped)
 }
 
 // manyPatience bounds a statement over many messages, which takes longer than the gateway's own may.

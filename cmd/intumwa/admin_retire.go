@@ -18,7 +18,7 @@ const retireWithin = 20 * time.Second
 
 type adminCarrierRetireCmd struct {
 	Name   string `required:"" help:"The carrier that closes." placeholder:"CARRIER"`
-	To     string `help:"The carrier that takes over its numbers and what waits for it; refuse: none, its messages fail and are refunded." placeholder:"CARRIER|refuse"`
+	To     string `help:"Who takes over; refuse: none, its messages fail." placeholder:"CARRIER|refuse"`
 	DryRun bool   `help:"Only count what is affected."`
 	Undo   bool   `help:"End the retirement: the carrier gets its numbers again."`
 }

@@ -10,7 +10,7 @@ import (
 )
 
 type adminRoutesCmd struct {
-	Diff string `help:"Another configuration file: list the numbers that it sends to another carrier." type:"path" placeholder:"FILE"`
+	Diff string `help:"Another configuration: list what it routes elsewhere." type:"path" placeholder:"FILE"`
 }
 
 // do lists the ranges of numbers with their carriers, or those whose carrier another configuration changes.

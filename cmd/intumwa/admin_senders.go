@@ -36,7 +36,7 @@ func (c *adminSenderCreateCmd) do(ctx context.Context, o *operator) (any, error)
 type adminSenderSetCmd struct {
 	ID       int64  `required:"" help:"The sender."`
 	Approved *bool  `required:"" help:"May be used." placeholder:"true|false"`
-	Reason   string `aliases:"note" help:"Why an approval is taken back; up to 500 characters, for the company to read. Without it the command warns, and the company gets no mail."`
+	Reason   string `aliases:"note" help:"Why an approval is taken back, for the company; without it no mail goes out."`
 }
 
 func (c *adminSenderSetCmd) do(ctx context.Context, o *operator) (any, error) {

@@ -16,7 +16,7 @@ type adminSMPPCmd struct {
 	Revoke   adminSMPPRevokeCmd   `cmd:"" help:"Revoke a key; its binds end."`
 	Unbind   adminSMPPUnbindCmd   `cmd:"" help:"End binds of a key; the program may bind again."`
 	Sessions adminSMPPSessionsCmd `cmd:"" help:"List the binds of all processes."`
-	Trace    adminSMPPTraceCmd    `cmd:"" help:"Show the PDUs of a key's binds for a while; numbers are masked, texts are lengths."`
+	Trace    adminSMPPTraceCmd    `cmd:"" help:"Show the PDUs of a key's binds, with masked numbers."`
 }
 
 // smppFlags are the limits of a key; left out, they are the default or stay as they are.
@@ -25,7 +25,7 @@ type smppFlags struct {
 	Window   *int `help:"Unanswered submit_sm of a bind, 100 at most; 10 by default." placeholder:"N"`
 	TPS      *int `name:"tps" help:"Segments a second, over all binds, 10,000 at most; 20 by default." placeholder:"N"`
 
-	Alphabet string `help:"What its programs write with data_coding 0: gsm7 (default), or latin1, which has ASCII." enum:",gsm7,latin1" default:""`
+	Alphabet string `help:"What data_coding 0 means: gsm7 (default) or latin1." enum:",gsm7,latin1" default:""`
 }
 
 func (f smppFlags) limits() (l keys.SMPPLimits, err error) {
@@ -50,7 +50,7 @@ type adminSMPPCreateCmd struct {
 
 	Company  int64    `required:"" help:"The company that sends with it; the key belongs to its owner." placeholder:"ID"`
 	Name     string   `required:"" help:"Its purpose."`
-	Networks []string `required:"" aliases:"network" help:"Networks or addresses from which alone it binds, 10 at most." placeholder:"CIDR"`
+	Networks []string `required:"" aliases:"network" help:"Where it may bind from, 10 at most." placeholder:"CIDR"`
 }
 
 // do creates a key of the company's owner.
@@ -112,7 +112,7 @@ type adminSMPPSetCmd struct {
 	smppFlags
 
 	ID       int64    `required:"" help:"The key: id of 'admin smpp list'." placeholder:"ID"`
-	Networks []string `aliases:"network" help:"Networks or addresses from which alone it binds, instead of those before." placeholder:"CIDR"`
+	Networks []string `aliases:"network" help:"Where it may bind from, instead of those before." placeholder:"CIDR"`
 }
 
 // do changes a key. Its binds go on with the new limits, unless their address is not allowed any more.
@@ -184,7 +184,7 @@ func (c *adminSMPPSessionsCmd) do(ctx context.Context, o *operator) (any, error)
 type adminSMPPTraceCmd struct {
 	SystemID string `required:"" help:"The key: system_id of 'admin smpp list'." placeholder:"S"`
 	Seconds  int    `default:"30" help:"How long."`
-	Ops      string `help:"Operators' listener of the process that serves the bind, e.g. http://10.0.0.7:9090; that of this configuration when not given." placeholder:"URL"`
+	Ops      string `help:"Operators' listener of the process with the bind. Default: as configured." placeholder:"URL"`
 }
 
 // Run prints the PDUs of a key's binds in one process as JSON lines until the time is up or ctx ends.

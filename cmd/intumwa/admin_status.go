@@ -239,7 +239,7 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 		case link.Broken:
 			page = pageBroken
 		case link.State == "bound":
-			if bound++; link.SendersHeld == 0 {
+			if bound++; link.SendersBlocked == 0 {
 				continue
 			}
 			page = pageBroken

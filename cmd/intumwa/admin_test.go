@@ -192,7 +192,8 @@ func TestLinks(t *testing.T) {
 	code, stdout, _ := s.run("", "admin", "links", "--json")
 	pattern :=
 		`^\[\{"carrier":"lumitel","link":"lumitel-1","state":"down","window":100,"in_flight":0,"tps":50,"since":"[^"]+",` +
-			`"accepted":0,"throttled":0,"overdue":0,"broken":false,"served_at":"[^"]+","unheld":true,"refused":\{\},"senders_held":0,"retired_to":null\}\]\n$`
+			`"accepted":0,"throttled":0,"overdue":0,"broken":false,"served_at":"[^"]+","unheld":true,"refused":\{\},` +
+			`"senders_held":0,"retired_to":null\}\]\n$`
 	if code != exitOK || !regexp.MustCompile(pattern).MatchString(stdout) {
 		t.Errorf("a link: %d %q", code, stdout)
 	}

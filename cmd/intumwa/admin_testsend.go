@@ -29,11 +29,11 @@ const (
 )
 
 type adminTestSendCmd struct {
-	To      string        `required:"" aliases:"number" help:"The number, in any form that a send accepts: a telephone that you own." placeholder:"NUMBER"`
+	To      string        `required:"" aliases:"number" help:"A telephone that you own." placeholder:"NUMBER"`
 	Sender  string        `help:"The sender; test_sender when not given." placeholder:"NAME"`
 	Text    string        `help:"The text." default:"Intumwa test message"`
 	Carrier string        `help:"The carrier; the number's when not given."`
-	Wait    time.Duration `help:"How long to wait for the receipt. If no carrier has the message then, it is withdrawn." default:"2m"`
+	Wait    time.Duration `help:"How long to wait for the receipt, before it is withdrawn." default:"2m"`
 }
 
 // testSend is the result of a test message.

@@ -74,7 +74,8 @@ carriers:
 	}
 	if code, stdout, _ := s.run("", "admin", "test-send", "--to", "71000100", "--json"); code != exitOK ||
 		!regexp.MustCompile(
-			`^\{"id":"\w{26}","message_id":\d+,"to":"\+25771000100","sender":"INTUMWATEST","carrier":"leo","status":"sent","failure_reason":"","stages":\[\{"after":0,"at":"[^"]+","stage":"accepted","detail":""\},`).MatchString(stdout) {
+			`^\{"id":"\w{26}","message_id":\d+,"to":"\+25771000100","sender":"INTUMWATEST","carrier":"leo","status":"sent",`+
+				`"failure_reason":"","stages":\[\{"after":0,"at":"[^"]+","stage":"accepted","detail":""\},`).MatchString(stdout) {
 		t.Errorf("exit code %d, %s", code, stdout)
 	}
 	for _, c := range []struct {

@@ -19,9 +19,9 @@ import (
 )
 
 type adminUnansweredCmd struct {
-	List   adminUnansweredListCmd   `cmd:"" default:"withargs" help:"List them, with the receipts of unknown messages that name their numbers."`
+	List   adminUnansweredListCmd   `cmd:"" default:"withargs" help:"List them, with unmatched receipts that name their numbers."`
 	Send   adminUnansweredSendCmd   `cmd:"" help:"Send them again. The carrier may have them already."`
-	Settle adminUnansweredSettleCmd `cmd:"" help:"Make them sent, failed or cancelled, according to the carrier's records."`
+	Settle adminUnansweredSettleCmd `cmd:"" help:"Make them sent, failed or cancelled, as the carrier says."`
 }
 
 type adminUnanswered struct {

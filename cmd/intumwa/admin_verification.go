@@ -16,9 +16,9 @@ type adminVerifyCmd struct {
 
 type adminVerificationTextCmd struct {
 	List    adminTextListCmd    `cmd:"" help:"List a company's texts, or all that wait for a decision."`
-	Ask     adminTextAskCmd     `cmd:"" help:"Ask for a text in a company's name. The one in use stays until this one is approved."`
+	Ask     adminTextAskCmd     `cmd:"" help:"Ask for a text in a company's name; it replaces the other once approved."`
 	Approve adminTextApproveCmd `cmd:"" help:"Approve a text: the company's verifications use it from now on."`
-	Refuse  adminTextRefuseCmd  `cmd:"" help:"Refuse a text that waits, or end the use of the company's text, for a reason that the company reads."`
+	Refuse  adminTextRefuseCmd  `cmd:"" help:"Refuse a text, or end its use, for a reason that the company reads."`
 }
 
 func (o *operator) verifications() *verifications.Store {

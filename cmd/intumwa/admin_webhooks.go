@@ -18,8 +18,8 @@ import (
 type adminWebhookCmd struct {
 	Set        adminWebhookSetCmd  `cmd:"" help:"Set a company's webhook endpoint."`
 	List       adminWebhookListCmd `cmd:"" help:"List webhook endpoints, without their secrets."`
-	Pull       adminPullCmd        `cmd:"" help:"Show who fetches a company's events, or set the events that have to be requested."`
-	Rotate     adminRotateCmd      `cmd:"" help:"Give an endpoint a new signing secret; the one of before stays valid for a day."`
+	Pull       adminPullCmd        `cmd:"" help:"Show who fetches a company's events, or set which."`
+	Rotate     adminRotateCmd      `cmd:"" help:"Give an endpoint a new signing secret; the old one works for a day."`
 	Deliveries adminDeliveriesCmd  `cmd:"" help:"List a company's deliveries."`
 	Resend     adminResendCmd      `cmd:"" help:"Send one delivery again."`
 	Recover    adminRecoverCmd     `cmd:"" help:"Send everything again that was given up since a time."`
@@ -28,7 +28,7 @@ type adminWebhookCmd struct {
 type adminWebhookSetCmd struct {
 	Company     int64   `required:"" help:"The company." placeholder:"ID"`
 	URL         string  `help:"Where deliveries are posted; needed for a new endpoint."`
-	Secret      *string `help:"Signing secret, whsec_…; one is made when there is none. Other users of the machine can read it here." xor:"secret"`
+	Secret      *string `help:"Signing secret, whsec_…; other users of the machine can read it." xor:"secret"`
 	SecretStdin bool    `help:"Read the signing secret from standard input." xor:"secret"`
 	SecretFile  *string `help:"Read the signing secret from a file." placeholder:"FILE" xor:"secret"`
 	Active      *bool   `help:"Whether deliveries are made." placeholder:"true|false"`

@@ -42,7 +42,7 @@ var (
 	validities = map[string]profile.Validity{"relative": profile.ValidityRelative, "absolute": profile.ValidityAbsolute,
 		"none": profile.ValidityNone}
 
-	policies = map[string]setup.Ambiguous{"resend": setup.AmbiguousResend, "hold": setup.AmbiguousHold,
+	policies = map[string]setup.Ambiguous{"resend": setup.AmbiguousResend, "hold": setup.AmbiguousAwaitReceipt,
 		"fail": setup.AmbiguousFail}
 
 	classes = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary,

@@ -24,9 +24,9 @@ type configCmd struct {
 }
 
 type configCheckCmd struct {
-	Connect bool `help:"Also try whether PostgreSQL, Redis, the mail server and the SMSCs can be reached from here (TCP and TLS; nothing is bound)."`
+	Connect bool `help:"Also connect to PostgreSQL, Redis, the mail server and the SMSCs; nothing binds."`
 
-	Roles []string `help:"For a process with these roles, which may lack the others' secrets. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
+	Roles []string `help:"For a process with these roles. Default: all." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
 }
 
 // Run prints every error and warning, and with --connect which servers answer. It prints no secret.
@@ -50,7 +50,7 @@ func (check *configCheckCmd) Run(ctx context.Context, p *program) error {
 type configSampleCmd struct{}
 
 func (configSampleCmd) Run(p *program) error {
-	_, err := io.WriteString(p.stdout, configs.Sample())
+	_, err := io.WriteString(p.stdout, configs.Sample)
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 type configImportCmd struct {
-	From string `required:"" help:"Whose configuration it is: kannel or jasmin." placeholder:"GATEWAY" enum:"kannel,jasmin"`
+	From string `required:"" help:"Whose configuration it is." placeholder:"GATEWAY" enum:"kannel,jasmin"`
 	File string `arg:"" help:"kannel.conf; for Jasmin a text of jCli: a script with smppccm -a, or what smppccm -s shows."`
 }
 

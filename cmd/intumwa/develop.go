@@ -27,7 +27,8 @@ func (c *carrierSimCmd) Run(p *program) error {
 				"or go build ./cmd/%s, makes it", name, name)
 		}
 	}
-	if err := syscall.Exec(path, append([]string{name, "carrier-sim"}, c.Arguments...), p.env); err != nil { //nolint:gosec // the operator's own arguments
+	arguments := append([]string{name, "carrier-sim"}, c.Arguments...)
+	if err := syscall.Exec(path, arguments, p.env); err != nil { //nolint:gosec // the operator's own arguments
 		return fmt.Errorf("running %s: %w", path, err)
 	}
 	return nil

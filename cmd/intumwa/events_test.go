@@ -110,7 +110,8 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:
 `, testenv.Database(t), redisURL(rdb), prefix))
 	company := s.mustCompany("a@example.com")
 	s.exec(`UPDATE users SET company_id = $1 WHERE email = 'a@example.com'`, company)
-	token, _ := s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name", "core")["token"].(string)
+	token, _ := s.admin("", "token_id "+
+		"token", "token", "create", "--user", "a@example.com", "--name", "core")["token"].(string)
 	var log safeBuffer
 	var end []func() // tells the process to; a second signal would kill it
 	var doors, metrics []string

@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -44,7 +46,7 @@ type commands struct {
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema to this binary's version."`
 	ConfigFile configCmd     `cmd:"" name:"config" help:"Check the configuration, or print a sample."`
 	Admin      adminCmd      `cmd:"" help:"Provision users, companies and senders; look at messages and links."`
-	CarrierSim carrierSimCmd `cmd:"" name:"carrier-sim" passthrough:"" help:"Play a carrier's SMSC, for development (intumwa-dev carrier-sim)."`
+	CarrierSim carrierSimCmd `cmd:"" name:"carrier-sim" passthrough:"" help:"Play a carrier's SMSC, for development."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Describe   describeCmd   `cmd:"" hidden:"" help:"Print the manual page or the shell completion, for packages."`
 }
@@ -69,6 +71,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { left = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.PostBuild(listWords),
 	)
 	if err != nil {
 		return fail(stderr, exitUsage, err)
@@ -92,6 +95,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return fail(stderr, exitError, err)
 	}
 	return exitOK
+}
+
+// listWords adds the permitted words of flags to their texts, unless these have them.
+func listWords(app *kong.Kong) error {
+	eachCommand(app.Model.Node, nil, nil, func(_ *kong.Node, _ []string, flags []*kong.Flag) {
+		for _, flag := range flags {
+			words := slices.DeleteFunc(flag.EnumSlice(), func(word string) bool { return word == "" })
+			if slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(flag.Help, word) }) {
+				flag.Help += " One of: " + strings.Join(words, ", ") + "."
+			}
+		}
+	})
+	return nil
 }
 
 func fail(stderr io.Writer, code int, err error) int {

@@ -207,7 +207,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestConfigCheck(t *testing.T) {
-	if code, stdout, stderr := newShell(t, configs.Sample()).run("", "config", "check"); code != exitOK ||
+	if code, stdout, stderr := newShell(t, configs.Sample).run("", "config", "check"); code != exitOK ||
 		!strings.Contains(stdout, "is sound") ||
 		strings.Count(stderr, "\n") != 2 || !strings.HasPrefix(stderr, "intumwa: warning: accounts.otp_key (line ") ||
 		!strings.Contains(stderr, "\nintumwa: warning: encryption_key (line ") {
@@ -233,7 +233,7 @@ func TestConfigCheck(t *testing.T) {
 	newShell(t, "a: [").refused("line 1", "", "config", "check")
 
 	t.Setenv("INTUMWA_API_LISTN", "x")
-	if code, _, stderr := newShell(t, configs.Sample()).run("", "config", "check"); code != exitOK ||
+	if code, _, stderr := newShell(t, configs.Sample).run("", "config", "check"); code != exitOK ||
 		!strings.Contains(stderr, "warning: INTUMWA_API_LISTN") {
 		t.Errorf("a misspelt variable: %d %q", code, stderr)
 	}

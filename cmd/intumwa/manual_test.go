@@ -31,7 +31,8 @@ var substitutes = map[string]string{
 
 // asPostgres runs a PostgreSQL client as peer authentication would: for the user postgres
 // only.
-const asPostgres = `[ "$AS" = postgres ] || { echo "FATAL:  Peer authentication failed" >&2; exit 2; }; PATH=${PATH#*:} exec "${0##*/}" "$@"`
+const asPostgres = `[ "$AS" = postgres ] || { echo "FATAL:  Peer authentication failed" >&2; exit 2; }; ` +
+	`PATH=${PATH#*:} exec "${0##*/}" "$@"`
 
 // block is a fenced block of the manual.
 type block struct {

@@ -44,7 +44,8 @@ func (r *recorder) MustRegister(all ...prometheus.Collector) {
 }
 
 var descParts = regexp.MustCompile(
-	`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
+	`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{([^}]*)\}, ` +
+		`variableLabels: \{([^}]*)\}\}$`)
 
 func (r *recorder) Register(c prometheus.Collector) error {
 	descs := make(chan *prometheus.Desc)

@@ -54,7 +54,7 @@ import (
 )
 
 type serveCmd struct {
-	Roles     []string `help:"Which parts to serve: api, dispatcher, webhooks, dashboard, smpp. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
+	Roles     []string `help:"Which parts to serve. Default: all." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
 	NoMigrate bool     `help:"Do not bring the database's schema up to date first."`
 }
 
@@ -170,7 +170,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	users, customers, names := people.New(pool), companies.New(pool, holders.Forget),
 		senders.New(pool, c.TestSender, holders.Forget)
 	testNumbers := testnumbers.New(pool, testnumbers.Options{Key: []byte(c.Accounts.OTPKey), Forget: holders.Forget,
-		Replacements: c.Accounts.TestNumberReplacements, FreeCodes: c.Accounts.TestCodesADay, Metrics: g.registry})
+		FreeCodes: c.Accounts.TestCodesADay, Metrics: g.registry})
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
 		Retention: c.Retention.Deliveries, Lookups: lookups, History: outcomesOf(lookup.New(lookups)),
@@ -262,7 +262,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			RetryDelays: c.Webhooks.RetryDelays, WebhookTimeout: c.Webhooks.Timeout,
-			SMPP: smppOf(c), Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
+			SMPP: smppOf(c), Refund: refunds[c.Billing.Refund],
 			Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
 			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins,
 				Log: g.log}),
@@ -400,7 +400,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 			CreditsNotice: c.Dashboard.CreditsNotice, Operator: web.Operator(c.Operator), APIURL: apiURL(c),
 			TrustedProxies: c.API.TrustedProxies,
 			Plan:           plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
-			Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
+			Refund:        refunds[c.Billing.Refund],
 			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP, SMPP: c.SMPPServer.Listen != "",
 			AtOnce: int(deps.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
 			Log:    g.log, Metrics: g.registry})

@@ -46,7 +46,8 @@ redis: {url: %q, prefix: %q}
 api: {listen: %q}
 ops: {listen: %q}
 dashboard: {listen: "127.0.0.1:0"}
-carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password: demo, enquire_link: 1s}]}]
+carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password: demo, `+
+		`enquire_link: 1s}]}]
 `, testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), at["dispatcher"], smsc))
 	var log safeBuffer
 	for _, role := range configs.Roles {

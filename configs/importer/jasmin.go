@@ -59,11 +59,13 @@ func isJasminKey(key string) bool {
 
 // ErrPickle says how to export a store that is not text.
 var ErrPickle = errors.New(
-	`this is a file of Jasmin's store, which only Jasmin reads. Write what jCli shows into a text file: "smppccm -l" lists the connectors, "smppccm -s CID" shows one`)
+	`this is a file of Jasmin's store, which only Jasmin reads. Write what jCli shows into a text file: "smppccm -l" ` +
+		`lists the connectors, "smppccm -s CID" shows one`)
 
 // jasminOutput are lines that jCli writes.
 var jasminOutput = regexp.MustCompile(
-	`^(#|Adding |Updating |Successfully |Total |Authentication|Welcome |Type |Session |Connected |Trying |Escape |Username|Password:|ok$|ko$)`)
+	`^(#|Adding |Updating |Successfully |Total |Authentication|Welcome |Type |Session |Connected |Trying |Escape ` +
+		`|Username|Password:|ok$|ko$)`)
 
 // Jasmin proposes a configuration from a script for jCli, or from what it shows: the blocks of smppccm -a and -u, and
 // the output of smppccm -s.

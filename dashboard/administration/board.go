@@ -241,8 +241,8 @@ func viewOf(l *texts.Language, link dispatcher.LinkState, now time.Time) linkVie
 		row.Kind, row.Shown, row.Why = bad, l.T("links.state.silent"), l.N("links.why.silent", link.Overdue)
 	case link.Overdue > 0:
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.bound"), l.N("links.why.silent", link.Overdue)
-	case link.SendersHeld > 0:
-		row.Kind, row.Shown, row.Why, row.Error = wait, l.T("links.state.bound"), l.N("links.why.held", link.SendersHeld),
+	case link.SendersBlocked > 0:
+		row.Kind, row.Shown, row.Why, row.Error = wait, l.T("links.state.bound"), l.N("links.why.held", link.SendersBlocked),
 			sms.Printable(link.LastError)
 	case link.Throttled > 0:
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.throttled"), l.N("links.why.throttled", link.Throttled)

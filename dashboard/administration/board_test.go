@@ -29,7 +29,7 @@ func TestLinkProblems(t *testing.T) {
 		"paused":   {func(s *dispatcher.LinkState) { s.State = "paused" }, off, "Paused", wait},
 		"unheld":   {func(s *dispatcher.LinkState) { s.State, s.Unheld = "down", true }, bad, "Down", bad},
 		"broken":   {func(s *dispatcher.LinkState) { s.Broken = true }, bad, "Stopped", bad},
-		"held":     {func(s *dispatcher.LinkState) { s.SendersHeld = 2 }, wait, "Bound", wait},
+		"held":     {func(s *dispatcher.LinkState) { s.SendersBlocked = 2 }, wait, "Bound", wait},
 		"blinking": {func(s *dispatcher.LinkState) { s.State = "connecting" }, wait, "Connecting", wait},
 		"never back": {func(s *dispatcher.LinkState) {
 			s.State, s.Since, s.ServedAt = "connecting", now, now.Add(-3*time.Minute)

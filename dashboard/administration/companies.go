@@ -30,7 +30,7 @@ const (
 
 func applicantID(a *companies.Applicant) int64 { return a.Company.ID }
 
-// Awaiting is GET /admin: the companies waiting for approval or verification.
+// Awaiting is GET /admin: the companies waiting for approval or review.
 func (ps *Pages) Awaiting(v *web.Visit) error {
 	rows, err := web.List(v, "/admin", web.RowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64,
 		error) {
@@ -146,7 +146,7 @@ func (ps *Pages) decide(v *web.Visit, change companies.CompanyChange, flash stri
 	return ps.setCompany(v, operations.CompanyChange{CompanyChange: change, Facts: new(v.Form().Value("facts"))}, flash)
 }
 
-// Withdraw is POST /admin/companies/:id/withdraw: of the approval or the verification.
+// Withdraw is POST /admin/companies/:id/withdraw: of the approval or the review.
 func (ps *Pages) Withdraw(v *web.Visit) error {
 	f := v.Form()
 	change, flash := companies.CompanyChange{Approved: new(false)}, "flash.disapproved"

@@ -47,7 +47,7 @@ type Deps struct {
 		TokensOfCompany(ctx context.Context, company int64) ([]keys.Token, error)
 	}
 	TestNumbers interface {
-		ConfirmVerification(ctx context.Context, user int64, code string) (testnumbers.TestNumber, error)
+		ConfirmCheck(ctx context.Context, user int64, code string) (testnumbers.TestNumber, error)
 	}
 	Binds    *binds.Store
 	Lookup   *lookup.Store

@@ -57,18 +57,18 @@ func (ps *Pages) VerifyTestNumber(v *web.Visit, t web.Tenant) error {
 	if !f.OK() {
 		return ps.TestNumber(v, t)
 	}
-	if _, err := ps.Deps.TestNumbers.ConfirmVerification(context.WithoutCancel(v.Ctx()), t.User.ID, code); err != nil {
+	if _, err := ps.Deps.TestNumbers.ConfirmCheck(context.WithoutCancel(v.Ctx()), t.User.ID, code); err != nil {
 		return ps.refuseTestNumber(v, t, "code", err)
 	}
 	m, err := ps.Test.Mode(v, t.Company)
 	next := "/test-number"
-	if m.Left == ps.Test.Replacements { // the first
+	if m.Left == testnumbers.MaxReplacements { // the first
 		next = "/first"
 	}
 	return v.Done(err, next, "flash.verifiednumber")
 }
 
-// refuseTestNumber shows why a verification failed: at the field, or above the form if the page may lack the field.
+// refuseTestNumber shows why a check failed: at the field, or above the form if the page may lack the field.
 func (ps *Pages) refuseTestNumber(v *web.Visit, t web.Tenant, field string, err error) error {
 	f := v.Form()
 	soon, tooSoon := errors.AsType[*testnumbers.TooSoonError](err)

@@ -23,10 +23,9 @@ type Reader struct {
 	Ledger interface {
 		TestUsed(ctx context.Context, company sms.CompanyID) (segments int, err error)
 	}
-	APIURL       string // {base_url} of the API, for examples: https://sms.example.com/v1
-	Sender       string
-	Quota        int // test segments an account
-	Replacements int // how often a verified test number may be replaced
+	APIURL string // {base_url} of the API, for examples: https://sms.example.com/v1
+	Sender string
+	Quota  int // test segments an account
 }
 
 // Mode is an account's test mode (rule api 4.4).
@@ -47,7 +46,7 @@ func (m Mode) CodePending() bool { return m.Code != nil && *m.Code == sms.Pendin
 
 // Mode returns the test mode of the signed-in user, for a company.
 func (r *Reader) Mode(v *web.Visit, company accounts.Company) (m Mode, err error) {
-	m = Mode{Left: r.Replacements, Quota: r.Quota, Sender: r.Sender}
+	m = Mode{Left: testnumbers.MaxReplacements, Quota: r.Quota, Sender: r.Sender}
 	number, err := r.Numbers.TestNumberOf(v.Ctx(), v.Session.User.ID)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
@@ -55,7 +54,7 @@ func (r *Reader) Mode(v *web.Visit, company accounts.Company) (m Mode, err error
 		return m, err
 	default:
 		m.Number, m.Verified = number.PhoneNumber, number.Verified
-		m.Left = max(0, r.Replacements-number.Replacements)
+		m.Left = number.Left()
 	}
 	used, err := r.Ledger.TestUsed(v.Ctx(), sms.CompanyID(company.ID))
 	m.Remaining = max(0, r.Quota-used)

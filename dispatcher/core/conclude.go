@@ -17,9 +17,9 @@ import (
 	"intumwa/webhooks"
 )
 
-// Verdict returns the verdict on a message by its copies, or nil while it is pending.
-func Verdict(id int64, segments int, copies []submission.Copy) *messages.Final {
-	status, at, reason := submission.Verdict(segments, copies)
+// Verdict returns the verdict on a message by its submit records, or nil while it is pending.
+func Verdict(id int64, segments int, records []submission.Record) *messages.Final {
+	status, at, reason := submission.Verdict(segments, records)
 	if status == sms.Pending {
 		return nil
 	}

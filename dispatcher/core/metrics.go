@@ -33,7 +33,7 @@ type Metrics struct {
 	Rerouted        *prometheus.CounterVec // carrier
 	Second          *prometheus.CounterVec // carrier, second, reason
 	BreakerOpen     *prometheus.GaugeVec   // carrier, link
-	SendersHeld     *prometheus.GaugeVec   // carrier, link
+	SendersBlocked  *prometheus.GaugeVec   // carrier, link
 	GivenUp         *prometheus.CounterVec // carrier, link
 	Released        *prometheus.CounterVec // lane
 	Scheduled       *prometheus.GaugeVec   // lane
@@ -97,7 +97,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Messages that went to the second carrier.", "carrier", "second", "reason"),
 		BreakerOpen: gauge("intumwa_link_breaker_open",
 			"1 while the breaker has stopped the link: the carrier is bound and accepts nothing.", "carrier", "link"),
-		SendersHeld: gauge("intumwa_link_senders_held",
+		SendersBlocked: gauge("intumwa_link_senders_held",
 			"Senders whose messages wait because the carrier refuses them all.", "carrier", "link"),
 		GivenUp: counter("intumwa_link_given_up_total",
 			"Links handed to another dispatcher because the carrier was unreachable.", "carrier", "link"),

@@ -1,4 +1,4 @@
-// Package housekeeping does work that may be slow: it releases held messages, ends overdue ones, pays deferred refunds,
+// Package housekeeping does work that may be slow: it releases suspended messages, ends overdue ones, pays deferred refunds,
 // writes notices and purges. Its tasks run in one process at a time; its gauges in every one.
 package housekeeping
 
@@ -15,16 +15,16 @@ import (
 // of them.
 type Housekeeping struct {
 	*core.Core
-	refundsHeld bool                    // a locked balance delays refunds
-	holding     map[outbox.Hold]holding // the progress of the task hold
-	forgetAt    time.Time               // when companies that asked for finished batches are looked for next, if none asks
+	refundsHeld bool                            // a locked balance delays refunds
+	following   map[outbox.Suspension]following // the progress of the task hold
+	forgetAt    time.Time                       // the next look for companies that asked for finished batches
 }
 
 // Tasks returns the tasks of housekeeping, in their order. A failed task does not stop the next.
 func (d *Housekeeping) Tasks() []*core.Task {
 	often, seldom := d.Opts.SweepInterval, 10*d.Opts.SweepInterval
 	return []*core.Task{
-		{Name: "hold", Every: often, Rest: core.Worked, Run: d.releaseHeld},
+		{Name: "hold", Every: often, Rest: core.Worked, Run: d.followApprovals},
 		{Name: "pay_refunds", Every: often, Rest: core.Worked, Run: d.PayOwed},
 		{Name: "low_balances", Every: often, Rest: core.Swept, Run: d.tellLow},
 		{Name: "finished_batches", Every: often, Rest: core.Worked, Run: d.TellFinished},
@@ -34,8 +34,8 @@ func (d *Housekeeping) Tasks() []*core.Task {
 	}
 }
 
-// holding is the progress of holding or releasing a sender's messages.
-type holding struct {
+// following is the progress of suspending or releasing a sender's messages.
+type following struct {
 	after int64 // the message to continue after
 	count int64 // of messages so far
 	done  bool

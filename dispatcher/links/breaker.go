@@ -20,8 +20,8 @@ const (
 	breakerSlowly   = 3                // times setup.BreakerAfter: throttled, or perhaps the numbers' fault
 	breakerPasses   = 50               // refusals for one acceptance: nearly nothing is accepted
 	breakerOthers   = 3 * time.Minute  // a sender that was accepted since then shows that the carrier works
-	breakerLong     = 24 * time.Hour   // the same, if it was accepted while the other was held
-	breakerSpread   = time.Minute      // over which a held sender's messages return, at most
+	breakerLong     = 24 * time.Hour   // the same, if it was accepted while the other was blocked
+	breakerSpread   = time.Minute      // over which a blocked sender's messages return, at most
 )
 
 // breaker stops a link whose carrier is bound and accepts (nearly) nothing, with whatever status:
@@ -29,7 +29,7 @@ const (
 // with a permanent status the whole queue. The messages stay pending. One probe at a time tests
 // whether the carrier accepts again; a probe that is refused waits too.
 //
-// If only one sender is refused, the messages of that sender are held and all others pass. The
+// If only one sender is refused, the messages of that sender are blocked and all others pass. The
 // link is out of order all the same if no other sender was accepted lately.
 type breaker struct {
 	first time.Duration // the first pause
@@ -60,7 +60,7 @@ func (b *breaker) accept(now time.Time, sender string) {
 	}
 }
 
-// pass closes the gates that held a sender whose messages pass.
+// pass closes the gates that blocked a sender whose messages pass.
 func (b *breaker) pass(now time.Time, s *standing) {
 	s.streak, s.gate, b.all = streak{}, gate{}, streak{}
 	if !b.link.open {
@@ -68,9 +68,9 @@ func (b *breaker) pass(now time.Time, s *standing) {
 	}
 	b.link = gate{}
 	for _, other := range b.senders {
-		switch held := other.streak.handsets != nil && other.streak.aboutSenders() && other.streak.proves(now, b.after); {
+		switch blocked := other.streak.handsets != nil && other.streak.aboutSenders() && other.streak.proves(now, b.after); {
 		case other == s:
-		case held: // the carrier may refuse it still
+		case blocked: // the carrier may refuse it still
 			other.gate.trip(now, b.first)
 			other.gate.until = now
 		default:
@@ -80,9 +80,9 @@ func (b *breaker) pass(now time.Time, s *standing) {
 }
 
 // refuse records a refusal. It reports whether the message is to wait although the status is
-// permanent, because it is the carrier's state that the status shows. held means that the
+// permanent, because it is the carrier's state that the status shows. blocked means that the
 // sender's messages wait from now on.
-func (b *breaker) refuse(a refusal) (waits, held bool) {
+func (b *breaker) refuse(a refusal) (waits, blocked bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.standing(a.sender)
@@ -147,8 +147,8 @@ func (b *breaker) ready(now time.Time) bool {
 	return b.link.ready(now)
 }
 
-// holds returns how long a message of the sender has to wait; 0: it may be submitted.
-func (b *breaker) holds(now time.Time, sender string) (wait time.Duration) {
+// blocks returns how long a message of the sender has to wait; 0: it may be submitted.
+func (b *breaker) blocks(now time.Time, sender string) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.senders[sender]; !b.link.open && s != nil && !s.gate.ready(now) {
@@ -184,9 +184,9 @@ func (b *breaker) enter(now time.Time, sender string) (may bool, wait time.Durat
 
 // outage is a breaker's state, for operators.
 type outage struct {
-	out    bool   // the link carries nothing but probes, as far as is known
-	held   int    // senders whose messages wait
-	reason string // in words; "": nothing is stopped
+	out     bool   // the link carries nothing but probes, as far as is known
+	blocked int    // senders whose messages wait
+	reason  string // in words; "": nothing is stopped
 }
 
 // state returns what is stopped. If the carrier refuses one sender, the link is out too unless
@@ -197,34 +197,34 @@ func (b *breaker) state(now time.Time) outage {
 	if b.link.open {
 		return outage{true, 0, "stopped: the carrier refuses everything with " + b.all.last.String()}
 	}
-	var held []string
+	var blocked []string
 	var status smpp.Status
-	var works, since time.Time // when another sender was last accepted, and since when these are held
+	var works, since time.Time // when another sender was last accepted, and since when these are blocked
 	for _, name := range slices.Sorted(maps.Keys(b.senders)) {
 		s := b.senders[name]
 		switch {
 		case !s.gate.open:
 			works = later(works, s.accepted)
 		default:
-			held, status, since = append(held, name), s.streak.last, later(since, s.gate.since)
+			blocked, status, since = append(blocked, name), s.streak.last, later(since, s.gate.since)
 		}
 	}
-	if len(held) == 0 {
+	if len(blocked) == 0 {
 		return outage{}
 	}
-	names := strings.Join(held[:min(len(held), 3)], ", ")
-	if len(held) > 3 {
-		names = fmt.Sprintf("%s and %d more", names, len(held)-3)
+	names := strings.Join(blocked[:min(len(blocked), 3)], ", ")
+	if len(blocked) > 3 {
+		names = fmt.Sprintf("%s and %d more", names, len(blocked)-3)
 	}
 	within := breakerOthers
 	if works.After(since) {
 		within = breakerLong
 	}
 	if now.Sub(works) > within {
-		return outage{true, len(held), fmt.Sprintf("stopped: the carrier refuses everything with %s; only %s was sent",
+		return outage{true, len(blocked), fmt.Sprintf("stopped: the carrier refuses everything with %s; only %s was sent",
 			status, names)}
 	}
-	return outage{false, len(held), fmt.Sprintf("the carrier refuses every message from %s with %s; others pass", names,
+	return outage{false, len(blocked), fmt.Sprintf("the carrier refuses every message from %s with %s; others pass", names,
 		status)}
 }
 

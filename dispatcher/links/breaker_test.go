@@ -251,7 +251,7 @@ func TestNearlyNothing(t *testing.T) {
 	})
 }
 
-// TestOneSender: refusals of one sender's messages hold only these, whatever the status. What the
+// TestOneSender: refusals of one sender's messages block only these, whatever the status. What the
 // others send passes at once, and the link is not out.
 //
 // Source: rule carriers 3.13.
@@ -259,13 +259,13 @@ func TestOneSender(t *testing.T) {
 	for _, status := range []smpp.Status{0x48, 0x49, 0x0A, 0x45, 0x08, 0x400, 0x66, 0x58} {
 		t.Run(status.String(), func(t *testing.T) {
 			w := newBreakerWorld(t)
-			refused, held := 0, false
+			refused, blocked := 0, false
 			for i := range 4 * 60 * 60 {
 				submitted, waits := w.submit("SHOP", status)
 				if submitted {
 					refused++
 				}
-				if held = held || w.state(w.now).held > 0; held && !waits {
+				if blocked = blocked || w.state(w.now).blocked > 0; blocked && !waits {
 					t.Fatal("a message of the sender failed")
 				}
 				if i%20 == 0 { // the bank's passwords
@@ -278,21 +278,21 @@ func TestOneSender(t *testing.T) {
 				}
 				w.now = w.now.Add(time.Second)
 			}
-			if refused > 4*60+60 || !held {
-				t.Errorf("%d were refused, held: %v", refused, held)
+			if refused > 4*60+60 || !blocked {
+				t.Errorf("%d were refused, blocked: %v", refused, blocked)
 			}
 			for range 6 * 60 { // the sender is registered
 				w.submit("SHOP", smpp.StatusOK)
 				w.now = w.now.Add(time.Second)
 			}
 			if s := w.state(w.now); s != (outage{}) {
-				t.Errorf("it stays held: %+v", s)
+				t.Errorf("it stays blocked: %+v", s)
 			}
 		})
 	}
 }
 
-// TestOneSenderThenAll: a sender was held, and then the carrier refuses the others too.
+// TestOneSenderThenAll: a sender was blocked, and then the carrier refuses the others too.
 func TestOneSenderThenAll(t *testing.T) {
 	w := newBreakerWorld(t)
 	play := func(d time.Duration, bank smpp.Status) {
@@ -302,7 +302,7 @@ func TestOneSenderThenAll(t *testing.T) {
 		}
 	}
 	play(10*time.Minute, 0)
-	if s := w.state(w.now); s.out || s.held != 1 {
+	if s := w.state(w.now); s.out || s.blocked != 1 {
 		t.Fatalf("%+v", s)
 	}
 	play(10*time.Minute, 0x08)
@@ -310,7 +310,7 @@ func TestOneSenderThenAll(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	play(10*time.Minute, 0)
-	if s := w.state(w.now); s.out || s.held != 1 {
+	if s := w.state(w.now); s.out || s.blocked != 1 {
 		t.Fatalf("%+v", s)
 	}
 	w.now = w.now.Add(12 * time.Hour)

@@ -176,26 +176,26 @@ func (w *Worker) turnAway(ms []*core.InFlight) []*core.InFlight {
 	})
 }
 
-// putOff gives back the messages of senders that the breaker holds, and returns the others. pause
+// putOff gives back the messages of senders that the breaker blocks, and returns the others. pause
 // keeps it from taking messages faster than twice the link's pace.
 func (w *Worker) putOff(ms []*core.InFlight) (rest []*core.InFlight, pause time.Duration) {
 	now := time.Now()
 	var wait time.Duration
-	var held []*core.InFlight
+	var blocked []*core.InFlight
 	rest = slices.DeleteFunc(ms, func(m *core.InFlight) bool {
-		longer := w.breaker.holds(now, m.Msg.Sender)
+		longer := w.breaker.blocks(now, m.Msg.Sender)
 		if longer > 0 {
-			wait, held = max(wait, longer), append(held, m)
+			wait, blocked = max(wait, longer), append(blocked, m)
 		}
 		return longer > 0
 	})
-	if len(held) == 0 {
+	if len(blocked) == 0 {
 		return rest, 0
 	}
-	w.giveBack(held, wait)
+	w.giveBack(blocked, wait)
 	rate := max(2*w.Bind.Snapshot().TPS, putOffLeast)
-	return rest, time.Duration(float64(len(held)) / rate * float64(time.Second))
+	return rest, time.Duration(float64(len(blocked)) / rate * float64(time.Second))
 }
 
-// putOffLeast is the least rate per second at which held messages are put off.
+// putOffLeast is the least rate per second at which blocked messages are put off.
 const putOffLeast = 200

@@ -75,7 +75,7 @@ func (w *Worker) run(ctx context.Context) {
 	watch.Wait()
 	w.awaitSettled()
 	w.Metrics.BreakerOpen.DeleteLabelValues(w.Carrier.Name, w.link)
-	w.Metrics.SendersHeld.DeleteLabelValues(w.Carrier.Name, w.link)
+	w.Metrics.SendersBlocked.DeleteLabelValues(w.Carrier.Name, w.link)
 }
 
 // awaitSettled waits until the settler has written the link's answers, at most

@@ -55,8 +55,8 @@ type linkReport struct {
 	Throttled int32     `json:"throttled"`
 	Overdue   int       `json:"overdue"`
 
-	Refused     map[string]int32 `json:"refused"`
-	SendersHeld int              `json:"senders_held"`
+	Refused        map[string]int32 `json:"refused"`
+	SendersBlocked int              `json:"senders_held"`
 }
 
 func (m *Member) report(name string, w wantedLink) linkReport {
@@ -76,7 +76,7 @@ func (m *Member) report(name string, w wantedLink) linkReport {
 		TPS:      snap.TPS, LastError: snap.LastError, Broken: stopped.out, Accepted: minute.accepted,
 		Throttled: minute.throttled,
 		Overdue:   snap.Overdue,
-		Refused:   minute.refused, SendersHeld: stopped.held}
+		Refused:   minute.refused, SendersBlocked: stopped.blocked}
 }
 
 // lease acquires the leases of the configured links, reports the links that this process holds,
@@ -115,7 +115,8 @@ func (m *Member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 			ELSE least(links.served_at, now()) END -- the clock may have been set back
 		FROM (SELECT links.name FROM links JOIN leases ON leases.name = '`+core.LinkLease+`' || links.name
 				WHERE leases.holder = $1 ORDER BY name FOR UPDATE OF links) mine -- one order in all processes
-			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
+			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8,
+				last_error text, broken boolean,
 				accepted int, throttled int, overdue int, refused jsonb, senders_held int) USING (name)
 		WHERE links.name = u.name
 		RETURNING links.name, links.paused, `+rerouting.RetiredTo("links.carrier")+` IS NOT NULL`, m.ID.Load(),
@@ -133,7 +134,8 @@ func (m *Member) disown(ctx context.Context, wishes map[string]wantedLink) error
 	if _, err := m.Pool.Exec(ctx, `WITH gone AS (DELETE FROM leases USING links WHERE $4 AND leases.name = '`+
 		core.LinkLease+`' || links.name
 			AND links.name <> ALL($2) AND holder = $1 RETURNING links.name)
-		DELETE FROM links WHERE name <> ALL($2) AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND links.name = ANY(d.links))
+		DELETE FROM links WHERE name <> ALL($2)
+			AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND links.name = ANY(d.links))
 			AND (name IN (SELECT name FROM gone) OR (NOT paused AND updated_at < now() - $3::interval AND NOT `+core.Leased+`))`,
 		m.ID.Load(), keep, m.Opts.StrandedAfter, own); err != nil {
 		return fmt.Errorf("taking links off the list: %w", err)

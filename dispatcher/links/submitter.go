@@ -126,7 +126,7 @@ func (w *Worker) Begin(ctx context.Context, m *core.InFlight) {
 	policy := w.Carrier.Config().OnAmbiguous
 	var left []int
 	for i := range submits {
-		state := submission.StateOf(i+1, len(submits), m.Msg.Copies)
+		state := submission.StateOf(i+1, len(submits), m.Msg.Records)
 		if state == submission.Unanswered && policy == submission.Fail { // left so under another policy
 			w.unsent(m, submission.NoAnswer{})
 			return
@@ -164,7 +164,7 @@ func (w *Worker) Begin(ctx context.Context, m *core.InFlight) {
 			m.Stopped.Store(true)
 			r.Outcome, r.Err, r.At = smpp.NotWritten, err, time.Now()
 			w.Settler.Take(r)
-		} else if submission.StateOf(i+1, len(submits), m.Msg.Copies) == submission.Unanswered {
+		} else if submission.StateOf(i+1, len(submits), m.Msg.Records) == submission.Unanswered {
 			w.Metrics.Resent.WithLabelValues(w.Carrier.Name).Inc()
 		}
 	}
@@ -203,12 +203,12 @@ func (w *Worker) refused(m *core.InFlight, r *core.Result) {
 		!w.pace.flowing(r.At)) {
 		w.pace.throttled(r.At, r.At.Add(-r.Latency))
 	}
-	waits, held := w.breaker.refuse(refusal{at: r.At, sender: m.Msg.Sender, number: string(m.Msg.Number), status: r.Status,
-		class: class, first: m.Msg.Attempt == 1})
+	waits, blocked := w.breaker.refuse(refusal{at: r.At, sender: m.Msg.Sender, number: string(m.Msg.Number),
+		status: r.Status, class: class, first: m.Msg.Attempt == 1})
 	if waits {
 		r.Event = w.Carrier.Config().RefusedForNow(r.Status, m.Msg.Attempt)
 	}
-	if held {
+	if blocked {
 		w.Log.Warn("the carrier refuses every message from a sender; they wait, others pass", "event", "sender_held",
 			"carrier", w.Carrier.Name, "link", w.link, "sender", m.Msg.Sender, "status", r.Status.String())
 	}
@@ -217,7 +217,7 @@ func (w *Worker) refused(m *core.InFlight, r *core.Result) {
 // showOutage tells operators of a change of the breaker's state.
 func (w *Worker) showOutage(was outage) outage {
 	now := w.breaker.state(time.Now())
-	w.Metrics.SendersHeld.WithLabelValues(w.Carrier.Name, w.link).Set(float64(now.held))
+	w.Metrics.SendersBlocked.WithLabelValues(w.Carrier.Name, w.link).Set(float64(now.blocked))
 	switch {
 	case now.out == was.out:
 	case now.out:

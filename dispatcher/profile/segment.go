@@ -155,7 +155,7 @@ func (p *Profile) wide(part *sms.Part) bool {
 	return part.Wide && (p.Concat == ConcatUDH16 || p.Concat == ConcatPayload)
 }
 
-// SegmentsAs is Segments for a message of which copies are recorded that were cut into total segments (0: none): the
+// SegmentsAs is Segments for a message with submit records that were cut into total segments (0: none): the
 // other segments must be cut as those were. If concat has changed since, it uses the form that gives as many segments.
 // The error is an *smpp.FieldError.
 func (p *Profile) SegmentsAs(m *Message, now time.Time, total int) ([]smpp.Submit, error) {

@@ -105,10 +105,10 @@ func (d *Recovery) freeBegun(ctx context.Context, carrier string, dispatcher int
 	if err != nil || slices.Contains(served, carrier) {
 		return err
 	}
-	return d.settleBegun(ctx, &setup.Carrier{Name: carrier, OnAmbiguous: setup.AmbiguousHold}, dispatcher, claims)
+	return d.settleBegun(ctx, &setup.Carrier{Name: carrier, OnAmbiguous: setup.AmbiguousAwaitReceipt}, dispatcher, claims)
 }
 
-// settleBegun records what a dead dispatcher may have submitted to a carrier as unanswered copies,
+// settleBegun stores what a dead dispatcher may have submitted to a carrier as unanswered submit records,
 // and then decides of the messages as after an attempt without answers.
 func (d *Recovery) settleBegun(ctx context.Context, c *setup.Carrier, dispatcher int64, claims []messages.Claim) error {
 	var settled []messages.Settled
@@ -129,11 +129,11 @@ func (d *Recovery) settleBegun(ctx context.Context, c *setup.Carrier, dispatcher
 		}
 		// A later attempt may also have sent a segment again that was unanswered and has been accepted since.
 		written := func(m *outbox.Claimed, s submission.State) bool { return m.Attempt > 1 || s == submission.Waiting }
-		early, copies, err := recordUnanswered(ctx, tx, c, begun, written)
+		early, records, err := recordUnanswered(ctx, tx, c, begun, written)
 		if err != nil {
 			return err
 		}
-		finals, rows := settling.AfterDeath(begun, copies, c.OnAmbiguous, dispatcher)
+		finals, rows := settling.AfterDeath(begun, records, c.OnAmbiguous, dispatcher)
 		settled, err = d.Conclude(ctx, tx, d.Carrying.Messages, append(early, finals...), rows)
 		return err
 	})
@@ -148,10 +148,11 @@ func (d *Recovery) settleBegun(ctx context.Context, c *setup.Carrier, dispatcher
 	return nil
 }
 
-// recordUnanswered records, as unanswered copies, the segments of messages that may have been written. It returns all
-// their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's lock.
+// recordUnanswered stores, as unanswered submit records, the segments of messages that may have been written. It
+// returns all their submit records, and the verdicts by receipts that were in the inbox. The caller holds the carrier's
+// lock.
 func recordUnanswered(ctx context.Context, tx pgx.Tx, c *setup.Carrier, list []*outbox.Claimed,
-	written func(*outbox.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy,
+	written func(*outbox.Claimed, submission.State) bool) (early []messages.Final, records map[int64][]submission.Record,
 	err error) {
 	var segments []receipts.Segment
 	ids := make([]int64, len(list))
@@ -164,7 +165,7 @@ func recordUnanswered(ctx context.Context, tx pgx.Tx, c *setup.Carrier, list []*
 			total = m.Segments
 		}
 		for n := 1; n <= total; n++ {
-			if written(m, submission.StateOf(n, total, m.Copies)) {
+			if written(m, submission.StateOf(n, total, m.Records)) {
 				segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: now,
 					Unanswered: true, Reference: profile.Reference(m.ID, n)})
 			}
@@ -174,13 +175,13 @@ func recordUnanswered(ctx context.Context, tx pgx.Tx, c *setup.Carrier, list []*
 	if err != nil {
 		return nil, nil, err
 	}
-	if copies, err = receipts.Copies(ctx, tx, c.Name, ids); err != nil {
+	if records, err = receipts.Records(ctx, tx, c.Name, ids); err != nil {
 		return nil, nil, err
 	}
 	for _, st := range recorded.Settled {
-		if final := core.Verdict(st.MessageID, st.Total, copies[st.MessageID]); final != nil {
+		if final := core.Verdict(st.MessageID, st.Total, records[st.MessageID]); final != nil {
 			early = append(early, *final)
 		}
 	}
-	return early, copies, nil
+	return early, records, nil
 }

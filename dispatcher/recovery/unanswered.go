@@ -25,35 +25,35 @@ import (
 // Operators' decisions on messages that a carrier may have, and on those that waited when a
 // backup was made. These functions need no dispatcher, but a pool opened with BatchUpdates.
 
-// HoldPending takes messages that were due at a given time off the outbox, because their
+// QuarantinePending takes messages that were due at a given time off the outbox, because their
 // carrier may have them. It is for a restored database, which does not show what was sent
 // since the backup. Only [SendUnanswered] sends them again. A receipt that echoes
 // user_message_reference settles them; the others are decided when their receipt is overdue.
 // carriers are the configured ones. It returns how many messages it took, by carrier, even
 // with an error; then call it again.
-func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks,
+func QuarantinePending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks,
 	carriers []setup.Carrier, refund setup.Refund,
-	due time.Time) (held map[string]int64, err error) {
-	held = make(map[string]int64)
+	due time.Time) (taken map[string]int64, err error) {
+	taken = make(map[string]int64)
 	names, err := outbox.New(pool).PendingCarriers(ctx)
 	if err != nil {
-		return held, err
+		return taken, err
 	}
 	for _, name := range names {
 		carrier := &setup.Carrier{Name: name} // no longer configured
 		if i := slices.IndexFunc(carriers, func(c setup.Carrier) bool { return c.Name == name }); i >= 0 {
 			carrier = &carriers[i]
 		}
-		for n := core.DecidedAtOnce; n == core.DecidedAtOnce; held[name] += int64(n) {
-			if n, err = holdSome(ctx, pool, store, hooks, carrier, refund, due); err != nil {
-				return held, fmt.Errorf("holding what waited for %s: %w", name, err)
+		for n := core.DecidedAtOnce; n == core.DecidedAtOnce; taken[name] += int64(n) {
+			if n, err = quarantineSome(ctx, pool, store, hooks, carrier, refund, due); err != nil {
+				return taken, fmt.Errorf("quarantining what waited for %s: %w", name, err)
 			}
 		}
 	}
-	return held, nil
+	return taken, nil
 }
 
-func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks,
+func quarantineSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks,
 	carrier *setup.Carrier, refund setup.Refund,
 	due time.Time) (n int, err error) {
 	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
@@ -77,7 +77,7 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 }
 
 // SendUnanswered sends messages of a carrier, by id, again: the segments without an answer or
-// a receipt, which the carrier may already have. Their copies stay recorded, so no second carrier
+// a receipt, which the carrier may already have. Their submit records stay, so no second carrier
 // gets them and they cannot be cancelled. If the carrier is retired, the one that takes over gets
 // them; to returns a carrier of the configuration. It skips messages whose validity is over
 // (validity, or their own), those answered meanwhile, and those of a retired carrier that no other

@@ -144,9 +144,10 @@ func (c *changes) leaveOut(gone secondTook) {
 	c.refused = slices.DeleteFunc(c.refused, func(one receipts.Refusal) bool { return gone.has(one.MessageID) })
 }
 
-// decide sets each message's step and verdict, once its copies are recorded; settled are the segments that became
-// final. It reads the copies of messages whose answer does not follow from this settlement alone, in one statement: not
-// for a first attempt without an unanswered segment, nor for an attempt all of whose segments were accepted.
+// decide sets each message's step and verdict, once its submit records are written; settled are the segments that
+// became final. It reads the submit records of messages whose answer does not follow from this settlement alone, in one
+// statement: not for a first attempt without an unanswered segment, nor for an attempt all of whose segments were
+// accepted.
 func (s *Settler) decide(ctx context.Context, tx pgx.Tx, c *changes, settled []receipts.SegmentState) error {
 	policy := s.Carrier.Config().OnAmbiguous
 	finals := make(map[int64]*messages.Final, len(settled))
@@ -160,31 +161,31 @@ func (s *Settler) decide(ctx context.Context, tx pgx.Tx, c *changes, settled []r
 			totals[st.MessageID] = st.Total
 			continue
 		}
-		finals[st.MessageID] = core.Verdict(st.MessageID, st.Total, []submission.Copy{st.Copy()})
+		finals[st.MessageID] = core.Verdict(st.MessageID, st.Total, []submission.Record{st.Record()})
 	}
 	ids := make([]int64, 0, len(totals))
 	for id := range totals {
 		ids = append(ids, id)
 	}
 	for i := range c.list {
-		if one := &c.list[i]; one.needsCopies() {
+		if one := &c.list[i]; one.needsRecords() {
 			ids = append(ids, one.id)
 		}
 	}
-	var copies map[int64][]submission.Copy
+	var records map[int64][]submission.Record
 	if len(ids) > 0 {
 		var err error
-		if copies, err = receipts.Copies(ctx, tx, s.Carrier.Name, ids); err != nil {
+		if records, err = receipts.Records(ctx, tx, s.Carrier.Name, ids); err != nil {
 			return err
 		}
 	}
 	for id, total := range totals {
-		finals[id] = core.Verdict(id, total, copies[id])
+		finals[id] = core.Verdict(id, total, records[id])
 	}
 	for i := range c.list {
 		one := &c.list[i]
-		if one.known.Copies = copies[one.id]; !one.needsCopies() {
-			one.known.Copies = one.ownCopies()
+		if one.known.Records = records[one.id]; !one.needsRecords() {
+			one.known.Records = one.ownRecords()
 		}
 		one.step = submission.Decide(one.known)
 		one.verdict = finals[one.id]
@@ -196,8 +197,8 @@ func (s *Settler) decide(ctx context.Context, tx pgx.Tx, c *changes, settled []r
 	return nil
 }
 
-// needsCopies reports whether the recorded copies decide of the row.
-func (c *change) needsCopies() bool {
+// needsRecords reports whether the submit records decide of the row.
+func (c *change) needsRecords() bool {
 	if c.m == nil {
 		return true
 	}
@@ -226,14 +227,14 @@ func acceptance(r *submission.Result) bool {
 	return r.Segment > 0 && (r.State == submission.Accepted || r.State == submission.Delivered)
 }
 
-// ownCopies returns the copies that the attempt's own results have left.
-func (c *change) ownCopies() (copies []submission.Copy) {
+// ownRecords returns the submit records that the attempt's own results have left.
+func (c *change) ownRecords() (records []submission.Record) {
 	for i := range c.known.Results {
 		if r := &c.known.Results[i]; acceptance(r) {
-			copies = append(copies, submission.Copy{Segment: r.Segment, Answered: true})
+			records = append(records, submission.Record{Segment: r.Segment, Answered: true})
 		}
 	}
-	return copies
+	return records
 }
 
 // failing returns the messages that fail unless a second carrier takes them, and why it may.
@@ -311,14 +312,14 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 }
 
 // AfterDeath returns the verdicts and the rows of messages that a dead dispatcher had begun, as after an attempt
-// without answers. copies are all that their carrier may have.
-func AfterDeath(begun []*outbox.Claimed, copies map[int64][]submission.Copy, policy submission.Policy,
+// without answers. records are all that their carrier may have.
+func AfterDeath(begun []*outbox.Claimed, records map[int64][]submission.Record, policy submission.Policy,
 	dispatcher int64) ([]messages.Final, messages.Rows) {
 	ended := changes{}
 	for _, m := range begun {
 		one := change{id: m.ID, m: &core.InFlight{Msg: m},
-			known: submission.Known{Policy: policy, Segments: submission.TotalOf(copies[m.ID]),
-				Copies: copies[m.ID], Ended: true, Results: []submission.Result{{At: postgres.Now()}}}}
+			known: submission.Known{Policy: policy, Segments: submission.TotalOf(records[m.ID]),
+				Records: records[m.ID], Ended: true, Results: []submission.Result{{At: postgres.Now()}}}}
 		one.step = submission.Decide(one.known)
 		ended.list = append(ended.list, one)
 	}

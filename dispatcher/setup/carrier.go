@@ -30,9 +30,9 @@ const (
 type Ambiguous = submission.Policy
 
 const (
-	AmbiguousResend = submission.Resend // send again; it may arrive twice
-	AmbiguousHold   = submission.Hold   // wait for a receipt until the message's deadline
-	AmbiguousFail   = submission.Fail   // fail the message
+	AmbiguousResend       = submission.Resend       // send again; it may arrive twice
+	AmbiguousAwaitReceipt = submission.AwaitReceipt // wait for a receipt until the message's deadline
+	AmbiguousFail         = submission.Fail         // fail the message
 )
 
 // Carrier is the dispatcher's configuration of one mobile operator: how it wants its SMPP, and what we do when it does
@@ -171,13 +171,13 @@ func (c *Carrier) RefusedForNow(s smpp.Status, attempt int) submission.Event {
 	return submission.Rejected{Reason: s.Explained(), Delay: c.retryDelay(attempt, rand.Float64())}
 }
 
-// Segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs). key reveals
+// Segments builds the submit_sm of a message, cut as its submit records were (profile.Profile.SegmentsAs). key reveals
 // its one-time code.
 func (c *Carrier) Segments(m *outbox.Claimed, key []byte, now time.Time) ([]smpp.Submit, error) {
 	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Secret.Reveal(key, m.Body),
 		ConcatRef: m.ConcatRef,
 		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle, Class: m.Class, Part: m.Part}, now,
-		submission.TotalOf(m.Copies))
+		submission.TotalOf(m.Records))
 }
 
 // Marks reports whether a claim is marked as begun before its first segment is submitted.

@@ -149,8 +149,9 @@ func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
 func (s *Store) Parts(ctx context.Context, m *Inbound, window time.Duration) ([]Inbound, error) {
 	return s.inbounds(
 		ctx,
-		`source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
-			AND destination = $5 AND part_reference = $6 AND part_total = $7 AND outcome IN ('waiting', 'routed', 'unrouted', 'incomplete')
+		`source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval
+			AND carrier = $4 AND destination = $5 AND part_reference = $6 AND part_total = $7 AND 
+			outcome IN ('waiting', 'routed', 'unrouted', 'incomplete')
 		ORDER BY id DESC LIMIT $8`,
 		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts)
 }

@@ -50,9 +50,7 @@ func (d *testStore) keep(inbound ...handsets.Inbound) {
 
 func (d *testStore) exec(statement string, args ...any) {
 	d.Helper()
-	if _, err := d.pool.Exec(d.Context(), statement, args...); err != nil {
-		d.Fatal(err)
-	}
+	testenv.Exec(d, d.pool, statement, args...)
 }
 
 // plan returns PostgreSQL's plan of a statement.

@@ -14,7 +14,8 @@ import (
 
 // ofNumber selects MOs from or to a number, in the forms $1, by the indexes *_source and *_destination. Short codes and
 // names are also addresses of companies: messages to them do not belong to a sender of the same name.
-const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND destination = ANY($1::text[]) AND destination !~ '[^+0-9]')`
+const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND destination = ANY($1::text[]) 
+	AND destination !~ '[^+0-9]')`
 
 // Named returns the national number of a text, "" for none, and the forms in which carriers write it, at least one.
 // A text that is not a number has itself as its only form.

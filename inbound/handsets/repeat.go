@@ -85,8 +85,10 @@ func (s *Store) Repeats(ctx context.Context, m *Inbound, window time.Duration) (
 	alike,
 		err := s.inbounds(
 		ctx,
-		`source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
-			AND destination = $5 AND part_reference IS NULL AND data_coding = $6 AND esm_class = $7 AND octets = $8 AND outcome <> 'duplicate' -- NULL: not routed yet
+		`source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval
+			AND carrier = $4 AND destination = $5 AND part_reference IS NULL 
+			AND data_coding = $6 AND esm_class = $7 AND octets = $8
+			AND outcome <> 'duplicate' -- NULL: not routed yet
 		ORDER BY id DESC LIMIT $9`,
 		m.Source, m.At, window, m.Carrier, m.Destination, int16(m.DataCoding), int16(m.ESMClass), m.Octets, alikeMost)
 	if err != nil {

@@ -66,9 +66,7 @@ func (w *world) another(opts Options) *Switchboard {
 
 func (w *world) exec(statement string, args ...any) {
 	w.Helper()
-	if _, err := w.pool.Exec(w.Context(), statement, args...); err != nil {
-		w.Fatal(err)
-	}
+	testenv.Exec(w, w.pool, statement, args...)
 }
 
 // one returns one value.

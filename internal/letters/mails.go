@@ -53,7 +53,7 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 		if !company.Approved {
 			subject, paragraphs = l.T("mail.disapproved.subject"), []string{l.T("mail.disapproved.text"), d.link("/company")}
 		}
-	case letter.Verification:
+	case letter.Review:
 		subject, paragraphs = l.T("mail.verified.subject"), []string{l.T("mail.verified.text"), d.link("/campaigns")}
 		switch {
 		case !company.Verified:

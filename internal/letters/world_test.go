@@ -118,9 +118,7 @@ func (w *world) mail(to string, n int) mailcatcher.Mail {
 
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(w.t.Context(), sql, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Exec(w.t, w.pool, sql, args...)
 }
 
 func (w *world) count(query string) (n int) {

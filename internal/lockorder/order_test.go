@@ -24,7 +24,8 @@ var exceptions = []exception{
 	{"letters", "sessions", "operations/token.go", "no transaction that ends sessions writes a letter about a key"},
 	{"opt_outs", "companies", "inbound/switchboard/",
 		"it changes the row of a company only before the first entry of that company"},
-	{"concat_refs", "", "messages/retention/purgemessages.go", "it locks rows of long final messages, which no transaction locks " +
+	{"concat_refs", "", "messages/retention/purgemessages.go", "it locks rows of long final messages, which no " +
+		"transaction locks " +
 		"before it waits for a reference"},
 	{"concat_refs", "", "messages/retention/obscure.go", "as above"},
 }

@@ -56,7 +56,8 @@ const (
 		FROM pg_collation c WHERE collversion IS DISTINCT FROM pg_collation_actual_version(c.oid) AND collversion IS NOT NULL
 		AND (EXISTS (SELECT FROM pg_index i WHERE c.oid = ANY(i.indcollation)) OR `
 	collationsOf15 = collations + `false) UNION
-		SELECT format('%s: built with %s, now %s', datcollate, datcollversion, coalesce(pg_database_collation_actual_version(oid), 'unknown'))
+		SELECT format('%s: built with %s, now %s', datcollate, datcollversion,
+			coalesce(pg_database_collation_actual_version(oid), 'unknown'))
 		FROM pg_database WHERE datname = current_database() AND datcollversion IS NOT NULL
 		AND datcollversion IS DISTINCT FROM pg_database_collation_actual_version(oid) ORDER BY 1`
 	collationsBefore = collations +

@@ -25,7 +25,8 @@ func TestDelivered(t *testing.T) {
 
 	a := shop.sends(number, "Amahoro @ {mwese}")
 	want := fmt.Sprintf(
-		`{"id":"%s","item_count":1,"remaining_items":999,"status":"queued","to":"%s","sender":"Isoko","message":"Message queued for delivery."}`, a.ID, number)
+		`{"id":"%s","item_count":1,"remaining_items":999,"status":"queued","to":"%s","sender":"Isoko","message":"Message `+
+			`queued for delivery."}`, a.ID, number)
 	if string(a.body) != want {
 		t.Errorf("the answer is %s, want %s", a.body, want)
 	}
@@ -43,7 +44,8 @@ func TestDelivered(t *testing.T) {
 	}
 	theSubmit(t, submits[0], number)
 	theWebhook(t, shop.hears(m.MessageID, finalWithin), m,
-		`{"event":"sms.sent","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.sent","sent_at":"%[1]s","failed_at":null}}`, m.SentAt)
+		`{"event":"sms.sent","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.sent",`+
+			`"sent_at":"%[1]s","failed_at":null}}`, m.SentAt)
 	w.eventually(finalWithin, "the webhook's success is recorded",
 		func() bool { m = w.message(a.ID); return m.Webhooks[0].State == "delivered" })
 
@@ -73,7 +75,8 @@ func TestDelivered(t *testing.T) {
 	}
 	m = w.becomes(shop.sends(w.fated(1), "Amahoro mwese").ID, "failed")
 	theWebhook(t, shop.hears(m.MessageID, finalWithin), m,
-		`{"event":"sms.failed","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s","status":"sms.failed","sent_at":null,"failed_at":"%[1]s"}}`, m.FailedAt)
+		`{"event":"sms.failed","timestamp":"%[1]s","data":{"message_id":%[2]d,"phone_number":"%[3]s",`+
+			`"status":"sms.failed","sent_at":null,"failed_at":"%[1]s"}}`, m.FailedAt)
 	if got, want := shop.entries(), []string{"adjustment 1000", "send -1", "send -2", "send -1"}; !slices.Equal(
 		got, want) || shop.credits() != 996 {
 		t.Errorf("the ledger is %v with %d credits, want %v", got, shop.credits(), want)

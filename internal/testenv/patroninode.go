@@ -54,7 +54,8 @@ postgresql:
   pgpass: %[5]s/pgpass
   authentication: {superuser: {username: %[7]s, password: none}, replication: {username: replicator, password: none}}
   parameters: {unix_socket_directories: %[5]s}
-  pg_hba: [local all all trust, local replication all trust, host all all 127.0.0.1/32 trust, host replication all 127.0.0.1/32 trust]
+  pg_hba: [local all all trust, local replication all trust, host all all 127.0.0.1/32 trust, host replication all ` +
+	`127.0.0.1/32 trust]
 `
 
 func (c *Patroni) start(n *PatroniNode, program string) {
@@ -62,7 +63,7 @@ func (c *Patroni) start(n *PatroniNode, program string) {
 	dir, run := c.private("intumwa-patroni-")
 	n.Data, n.File = filepath.Join(dir, "data"), filepath.Join(dir, "patroni.yml")
 	text := fmt.Sprintf(patroniFile, c.version, n.Name, n.rest, n.port, dir, c.Programs, superuser, c.etcd)
-	if err := os.WriteFile(n.File, []byte(text), 0o644); err != nil { //nolint:gosec // another user reads it; it holds no secret
+	if err := os.WriteFile(n.File, []byte(text), 0o644); err != nil { //nolint:gosec // another user reads it
 		c.t.Fatal(err)
 	}
 	address := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres",

@@ -125,7 +125,7 @@ func NewRedisCluster(t testing.TB, replicas int) *RedisSet {
 	for i := range s.nodes {
 		s.eventually("every node lists the replicas", func() error {
 			shards,
-				err := s.nodes[i].ClusterSlots(t.Context()).Result() //nolint:staticcheck // clients call it, also of servers before 7
+				err := s.nodes[i].ClusterSlots(t.Context()).Result() //nolint:staticcheck // clients call it
 			listed := 0
 			for _, shard := range shards {
 				listed += len(shard.Nodes)

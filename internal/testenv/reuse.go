@@ -44,7 +44,8 @@ func returnDatabase(server, name string) error {
 		var now string
 		var small bool
 		err := conn.QueryRow(ctx, `SELECT (`+shape+`),
-			(SELECT sum(pg_relation_size(oid)) < 4000000 FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = 'public')`).Scan(&now, &small)
+			(SELECT sum(pg_relation_size(oid)) < 4000000 FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+			AND NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = 'public')`).Scan(&now, &small)
 		if err != nil || now != spare.pristine || !small {
 			return err
 		}

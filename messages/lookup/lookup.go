@@ -53,9 +53,11 @@ type Record struct {
 	ExpireAt      *time.Time // when it expires, or expired; nil: as configured
 }
 
-const recordColumns = `m.id, m.ulid, b.ulid, m.company_id, m.phone_number, m.sender, m.body, m.encoding, m.segments, m.test,
+const recordColumns = `m.id, m.ulid, b.ulid, m.company_id, m.phone_number, m.sender, m.body, m.encoding, m.segments,
+	m.test,
 	m.carrier, m.status, coalesce(m.failure_reason, ''), m.created_at, m.sent_at, m.failed_at,
-	coalesce(m.channel, 0::smallint), coalesce(m.client_reference, ''), coalesce(m.cost_center, ''), m.send_at, m.expire_at`
+	coalesce(m.channel, 0::smallint), coalesce(m.client_reference, ''), coalesce(m.cost_center, ''), m.send_at,
+	m.expire_at`
 
 // recordsOf selects the records of messages m, a table's or a subquery's.
 func recordsOf(messages string) string {

@@ -70,7 +70,7 @@ func (s *Store) Free(ctx context.Context, db postgres.DB, dispatcher int64, clai
 }
 
 // Begun locks the rows of messages, by id, that a dead dispatcher may have submitted to a carrier, and returns them
-// with their copies. It skips locked rows. The caller holds the carrier's lock.
+// with their submit records. It skips locked rows. The caller holds the carrier's lock.
 func (s *Store) Begun(ctx context.Context, tx pgx.Tx, carrier string, dispatcher int64, ids []int64) (
 	[]*Claimed, error) {
 	begun, err := postgres.All(ctx, tx, "locking what a dead dispatcher had begun", scanClaimed,
@@ -80,5 +80,5 @@ func (s *Store) Begun(ctx context.Context, tx pgx.Tx, carrier string, dispatcher
 	if err != nil {
 		return nil, err
 	}
-	return begun, readCopies(ctx, tx, carrier, begun)
+	return begun, readRecords(ctx, tx, carrier, begun)
 }

@@ -1,5 +1,5 @@
-// Package outbox has what waits for a carrier or for its time: the outbox and its claims, scheduled and held messages,
-// quiet hours, and the walk that finds what was lost. It changes no status.
+// Package outbox has what waits for a carrier or for its time: the outbox and its claims, scheduled and suspended
+// messages, quiet hours, and the walk that finds what was lost. It changes no status.
 package outbox
 
 import (
@@ -49,10 +49,10 @@ type Claimed struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time
 
-	// Copies are the recorded copies of its segments. Unread means that they could not be read: the message must be
+	// Records are the submit records of its segments. Unread means that they could not be read: the message must be
 	// released, not submitted.
-	Copies []submission.Copy
-	Unread bool
+	Records []submission.Record
+	Unread  bool
 
 	// Begun means that the claim counts as begun: Begin is not needed.
 	Begun bool
@@ -74,12 +74,16 @@ func (m *Claimed) Claim() messages.Claim { return messages.Claim{MessageID: m.ID
 var claimOptedOut = `NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` +
 	receipts.MayHave("o.message_id")
 
-const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
-	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at, o.pushed_at IS NOT NULL AS pushed,
-	coalesce(m.message_class, -1::smallint) AS class, coalesce(m.part, 0) AS part, m.secret, coalesce(m.channel, 0::smallint) AS channel`
+const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender,
+	m.phone_number, m.body, m.segments,
+	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at,
+	o.pushed_at IS NOT NULL AS pushed,
+	coalesce(m.message_class, -1::smallint) AS class, coalesce(m.part, 0) AS part, m.secret,
+	coalesce(m.channel, 0::smallint) AS channel`
 
 // claimedNames are the names of claimedColumns.
-const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed, class, part, secret, channel`
+const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body,
+	segments, ref, attempts, created_at, expires_at, pushed, class, part, secret, channel`
 
 // Claim claims the outbox rows of ids for dispatcher and returns those that it got: not a row that is deleted, not due,
 // expired, claimed, or of another carrier by now, so an id that is on the queue twice does no harm.
@@ -108,7 +112,7 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 	return append(claimed, others...), err
 }
 
-// claimPlain claims the messages that may be submitted (not held, not opted out) and whose rows have no xmax: no
+// claimPlain claims the messages that may be submitted (not suspended, not opted out) and whose rows have no xmax: no
 // transaction has locked or changed them. So it needs no lock before the update, which would cost a WAL record of 54
 // bytes and a second look at each row. If a row is locked after its xmax was read, claimPlain waits for a tenth of a
 // second and fails; if it was changed, it has an xmax by now.
@@ -119,7 +123,7 @@ var (
 	claimPlain = `
 		UPDATE outbox o SET claimed_by = $1, begun = $2, attempts = o.attempts + 1, epoch = o.epoch + 1
 		FROM messages m WHERE m.id = o.message_id AND o.xmax = 0 AND ` + claimByID + `
-			AND NOT (` + claimHolds + `) AND NOT (` + claimOptedOut +
+			AND NOT (` + claimSuspends + `) AND NOT (` + claimOptedOut +
 		`) AND (SELECT set_config('lock_timeout', '100', true)) IS NOT NULL
 		RETURNING ` + claimedColumns
 	claimOther = claimFree(claimByID)
@@ -130,27 +134,29 @@ var (
 // Appending an empty string to carrier keeps the planner from the lane's index: with statistics from a time when the
 // lane was empty, it would read the whole lane instead of finding the rows by id. For 32 of 100,000 messages that is
 // 3,165 pages and 52 ms instead of 69 pages and 0.1 ms.
-const claimByID = `o.message_id = ANY($3) AND o.carrier || '' = $4 AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()`
+const claimByID = `o.message_id = ANY($3) AND o.carrier || '' = $4 AND o.claimed_by IS NULL AND o.due_at <= now()
+	AND o.expires_at > now()`
 
-// claimFree claims the outbox rows o that free selects, and holds those that must be held (claimHolds). OFFSET keeps
+// claimFree claims the outbox rows o that free selects, and suspends those that must be (claimSuspends). OFFSET keeps
 // the planner from evaluating that once for each column.
 func claimFree(free string) string {
 	return `
 	WITH free AS (
 		SELECT o.message_id FROM outbox o WHERE ` + free + ` FOR UPDATE SKIP LOCKED
 	), claim AS (
-		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.held THEN $1::bigint END, begun = $2,
-			attempts = CASE WHEN h.held THEN o.attempts WHEN ` + claimOptedOut + ` THEN 0 ELSE o.attempts + 1 END,
-			epoch = CASE WHEN h.held THEN o.epoch ELSE o.epoch + 1 END,
-			due_at = CASE WHEN h.held THEN ` + heldUntil + ` ELSE o.due_at END,
-			pushed_at = CASE WHEN NOT h.held THEN o.pushed_at END
-		FROM free JOIN messages m ON m.id = free.message_id CROSS JOIN LATERAL (SELECT ` + claimHolds + ` AS held OFFSET 0) h
+		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.suspended THEN $1::bigint END, begun = $2,
+			attempts = CASE WHEN h.suspended THEN o.attempts WHEN ` + claimOptedOut + ` THEN 0 ELSE o.attempts + 1 END,
+			epoch = CASE WHEN h.suspended THEN o.epoch ELSE o.epoch + 1 END,
+			due_at = CASE WHEN h.suspended THEN ` + suspendedUntil + ` ELSE o.due_at END,
+			pushed_at = CASE WHEN NOT h.suspended THEN o.pushed_at END
+		FROM free JOIN messages m ON m.id = free.message_id
+			CROSS JOIN LATERAL (SELECT ` + claimSuspends + ` AS suspended OFFSET 0) h
 		WHERE o.message_id = free.message_id
-		RETURNING ` + claimedColumns + `, h.held
+		RETURNING ` + claimedColumns + `, h.suspended
 	), noted AS (
-		` + noteHolds("claim") + `
+		` + noteSuspensions("claim") + `
 	)
-	SELECT ` + claimedNames + ` FROM claim WHERE NOT held`
+	SELECT ` + claimedNames + ` FROM claim WHERE NOT suspended`
 }
 
 // ClaimDue claims up to limit rows of one lane without the queue, the oldest first: those that have been due for age
@@ -175,7 +181,7 @@ func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) (
 		}
 	}
 	// Read after the commit: a settlement that released a row just before this claim also recorded its segments.
-	return claimed, readCopies(ctx, s.pool, carrier, tried)
+	return claimed, readRecords(ctx, s.pool, carrier, tried)
 }
 
 func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
@@ -196,8 +202,8 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	return &c, nil
 }
 
-// readCopies sets the Copies of messages of a carrier, or with an error their Unread.
-func readCopies(ctx context.Context, db postgres.DB, carrier string, claimed []*Claimed) error {
+// readRecords sets the Records of messages of a carrier, or with an error their Unread.
+func readRecords(ctx context.Context, db postgres.DB, carrier string, claimed []*Claimed) error {
 	if len(claimed) == 0 {
 		return nil
 	}
@@ -205,9 +211,9 @@ func readCopies(ctx context.Context, db postgres.DB, carrier string, claimed []*
 	for i, c := range claimed {
 		ids[i] = c.ID
 	}
-	copies, err := receipts.Copies(ctx, db, carrier, ids)
+	records, err := receipts.Records(ctx, db, carrier, ids)
 	for _, c := range claimed {
-		c.Copies, c.Unread = copies[c.ID], err != nil
+		c.Records, c.Unread = records[c.ID], err != nil
 	}
 	return err
 }

@@ -19,7 +19,7 @@ func (s *Store) PendingCarriers(ctx context.Context) ([]string, error) {
 
 // TakePending takes up to limit messages of a carrier off the outbox and off scheduled that were due by a moment,
 // claimed or not, except held ones: after a restore it is unknown what the carrier got. The caller records that as
-// unanswered copies. No dispatcher may run.
+// unanswered submit records. No dispatcher may run.
 func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due time.Time, limit int) (
 	[]*Claimed, error) {
 	fail := func(err error) ([]*Claimed, error) {
@@ -49,7 +49,7 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 	for i, c := range taken {
 		ids[i] = c.ID
 	}
-	if err := readCopies(ctx, tx, carrier, taken); err != nil {
+	if err := readRecords(ctx, tx, carrier, taken); err != nil {
 		return fail(err)
 	}
 	if _, err := tx.Exec(ctx, `WITH `+messages.KeptRefusals+` DELETE FROM outbox WHERE message_id = ANY($1)`,

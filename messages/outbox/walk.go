@@ -113,7 +113,8 @@ func walk(stretches []Stretch, quiet Quiet) (statement string, args []any) {
 
 // The statements without and with quiet hours.
 var walkPlain, walkQuiet = walkStatement(`NULL::bigint[]`, ``), walkStatement(fmt.Sprintf(
-	`array_agg(o.message_id) FILTER (WHERE s.lane = %d AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < CASE WHEN h.company IS NULL THEN $8::timestamptz ELSE h.until END)`, messages.LaneBatch),
+	`array_agg(o.message_id) FILTER (WHERE s.lane = %d AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at <
+		CASE WHEN h.company IS NULL THEN $8::timestamptz ELSE h.until END)`, messages.LaneBatch),
 	`LEFT JOIN unnest($6::bigint[], $7::timestamptz[]) h(company, until) ON h.company = o.company_id`)
 
 // walkStatement sums up each stretch by the index of its lane. The lane is a range in the condition, so that no other

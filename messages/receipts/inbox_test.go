@@ -105,13 +105,13 @@ func TestConditions(t *testing.T) {
 	}
 
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		copies, err := Copies(ctx, tx, "lumitel", messages)
+		records, err := Records(ctx, tx, "lumitel", messages)
 		if err != nil {
 			return err
 		}
-		if c := copies[3]; len(c) != 1 || c[0].Answered || c[0].Status != sms.Sent || c[0].Reason != "DELIVRD" ||
-			len(copies[1]) != 2 || len(copies[6]) != 0 {
-			t.Errorf("%+v", copies)
+		if c := records[3]; len(c) != 1 || c[0].Answered || c[0].Status != sms.Sent || c[0].Reason != "DELIVRD" ||
+			len(records[1]) != 2 || len(records[6]) != 0 {
+			t.Errorf("%+v", records)
 		}
 		// accepted, unanswered, unanswered, settled
 		return Refuse(ctx, tx, "lumitel", []Refusal{{1, 1, now}, {1, 2, now}, {2, 1, now}, {3, 1, now},
@@ -131,7 +131,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestMayHaveAgrees: MayHave in SQL and in Go give one answer, for any copies and marks.
+// TestMayHaveAgrees: MayHave in SQL and in Go give one answer, for any submit records and marks.
 func TestMayHaveAgrees(t *testing.T) {
 	d := newTest(t, Same)
 	var messages []int64
@@ -149,7 +149,7 @@ func TestMayHaveAgrees(t *testing.T) {
 			}
 		}
 	}
-	copies, err := Copies(t.Context(), d.pool, "lumitel", messages)
+	records, err := Records(t.Context(), d.pool, "lumitel", messages)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,8 +158,8 @@ func TestMayHaveAgrees(t *testing.T) {
 	// its error is the rows' error
 	rows, _ := d.pool.Query(t.Context(), `SELECT m.id, `+MayHave("m.id")+` FROM unnest($1::bigint[]) m(id)`, messages)
 	if _, err := pgx.ForEachRow(rows, []any{&in, &may}, func() error {
-		if submission.MayHave(copies[in]) != may {
-			t.Errorf("%+v: %v in SQL", copies[in], may)
+		if submission.MayHave(records[in]) != may {
+			t.Errorf("%+v: %v in SQL", records[in], may)
 		}
 		return nil
 	}); err != nil {

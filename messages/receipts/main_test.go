@@ -92,9 +92,7 @@ func (d *testMatcher) tx(do func(ctx context.Context, tx pgx.Tx) error) {
 
 func (d *testMatcher) exec(statement string, args ...any) {
 	d.Helper()
-	if _, err := d.pool.Exec(d.Context(), statement, args...); err != nil {
-		d.Fatal(err)
-	}
+	testenv.Exec(d, d.pool, statement, args...)
 }
 
 // count returns a query's only number.

@@ -37,7 +37,7 @@ type source struct {
 	handset   int32
 }
 
-// row is a copy of a segment, recorded or to be recorded.
+// row is a submit record of a segment, stored or to be stored.
 type row struct {
 	SegmentState
 	handset   *int32 // nil: unknown
@@ -107,7 +107,7 @@ func (w *matching) match() {
 	}
 }
 
-// replace gives each late answer the place, and the handset, of its segment's oldest unanswered copy.
+// replace gives each late answer the place, and the handset, of its segment's oldest unanswered submit record.
 func (w *matching) replace() {
 	for _, late := range w.late {
 		var oldest *row

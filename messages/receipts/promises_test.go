@@ -27,7 +27,7 @@ func TestPromises(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		g := &game{T: rt, d: d, carrier: fmt.Sprint("carrier", runs), settledBy: map[copyOf]string{}}
+		g := &game{T: rt, d: d, carrier: fmt.Sprint("carrier", runs), settledBy: map[recordOf]string{}}
 		g.setUp()
 		for len(g.responses)+len(g.reports) > 0 {
 			g.step()
@@ -50,11 +50,11 @@ type game struct {
 	reports                 []Receipt // to deliver; Error names each
 	late                    map[int64]Segment
 
-	settledBy map[copyOf]string // -> the receipt
+	settledBy map[recordOf]string // -> the receipt
 }
 
-// copyOf is a copy of a segment: a message with a late answer can have two.
-type copyOf struct {
+// recordOf is a submit record of a segment: a message with a late answer can have two.
+type recordOf struct {
 	message    int64
 	unanswered bool
 }
@@ -179,7 +179,7 @@ func messageOf(receipt string) int64 {
 // note checks the settled segments.
 func (g *game) note(settled []SegmentState) {
 	for _, st := range settled {
-		one := copyOf{st.MessageID, st.Unanswered}
+		one := recordOf{st.MessageID, st.Unanswered}
 		if before, twice := g.settledBy[one]; twice {
 			g.Errorf("%+v is settled by %s, after it was by %s", one, st.Error, before)
 		}
@@ -199,8 +199,8 @@ func (g *game) judge() {
 		return
 	}
 	for _, s := range g.sent {
-		_, answered := g.settledBy[copyOf{s.MessageID, false}]
-		_, unanswered := g.settledBy[copyOf{s.MessageID, true}]
+		_, answered := g.settledBy[recordOf{s.MessageID, false}]
+		_, unanswered := g.settledBy[recordOf{s.MessageID, true}]
 		if !answered && !unanswered {
 			g.Errorf("message %d (%+v) is not settled", s.MessageID, s)
 		}

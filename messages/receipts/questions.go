@@ -11,8 +11,8 @@ import (
 	"intumwa/messages/submission"
 )
 
-// Conditions and pipeline parts about the copies of segments, for other packages' statements; they cost no round trip
-// of their own. [submission.Copy] says what a copy and its marks mean.
+// Conditions and pipeline parts about the submit records of segments, for other packages' statements; they cost no
+// round trip of their own. [submission.Record] says what a submit record and its marks mean.
 
 // MayHave is an SQL condition: a carrier has, or may have, something of the message with the id in column. It is
 // [submission.MayHave] in SQL.
@@ -20,7 +20,7 @@ func MayHave(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + `)`
 }
 
-// Has is [MayHave] for copies that a carrier has answered.
+// Has is [MayHave] for submit records that a carrier has answered.
 func Has(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + ` AND ` + answeredKey + `)`
 }
@@ -30,7 +30,7 @@ func Proven(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + ` AND ` + proven + `)`
 }
 
-// Keeps is [MayHave] without the copies that an operator has sent again.
+// Keeps is [MayHave] without the submit records that an operator has sent again.
 func Keeps(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.mark IS NULL)`
 }
@@ -42,8 +42,8 @@ func KeepsAt(column, carrier string) string {
 }
 
 // Open is an SQL table of the messages (message_id), each once, with segments that a carrier has neither answered nor
-// reported and that were not sent again, and the number of those segments: those whose copies s meet a condition. Its
-// cost grows with the recorded copies without an answer that meet it.
+// reported and that were not sent again, and the number of those segments: those whose submit records s meet a
+// condition. Its cost grows with the submit records without an answer that meet it.
 func Open(condition string) string {
 	return `(SELECT s.message_id, count(DISTINCT s.segment) AS segments FROM segments s WHERE ` + condition + ` AND ` +
 		openSegment + ` GROUP BY s.message_id)`
@@ -64,7 +64,7 @@ func Named(ctx context.Context, db postgres.Querier, carrierID string) (ids []in
 }
 
 // WithoutAnswer returns the segments of messages that a carrier has neither answered nor reported, by message,
-// ascending; each as often as it has such copies. The caller holds the carrier's lock: they stay so until its
+// ascending; each as often as it has such submit records. The caller holds the carrier's lock: they stay so until its
 // transaction ends.
 func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]int, error) {
 	open := make(map[int64][]int, len(messages))
@@ -76,28 +76,28 @@ func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64]
 			` ORDER BY message_id, segment`, messages)
 }
 
-// WithoutAnswerUpTo returns the message of the nth recorded copy without an answer, decided or not, after those of a
+// WithoutAnswerUpTo returns the message of the nth submit record without an answer, decided or not, after those of a
 // message; 0: there are fewer.
 func WithoutAnswerUpTo(ctx context.Context, tx pgx.Tx, after int64, n int) (id int64, err error) {
 	if err := tx.QueryRow(ctx, `SELECT coalesce((
 			SELECT s.message_id FROM segments s WHERE `+unansweredKey+
 		` AND s.message_id > $1 ORDER BY s.message_id OFFSET $2 LIMIT 1
 		), 0)`, after, n-1).Scan(&id); err != nil {
-		return 0, fmt.Errorf("counting the copies without an answer: %w", err)
+		return 0, fmt.Errorf("counting the submit records without an answer: %w", err)
 	}
 	return id, nil
 }
 
-// QueueMark adds to a pipeline a mark on all copies of messages.
+// QueueMark adds to a pipeline a mark on all submit records of messages.
 func QueueMark(b *pgx.Batch, messages []int64, mark submission.Mark) {
 	b.Queue(`UPDATE segments SET mark = $2 WHERE message_id = ANY($1)`, messages, int16(mark))
 }
 
-// Overrule marks the open copies of messages at a carrier: an operator sends their segments again. The caller holds the
-// carrier's lock.
+// Overrule marks the open submit records of messages at a carrier: an operator sends their segments again. The caller
+// holds the carrier's lock.
 func Overrule(ctx context.Context, tx pgx.Tx, carrier string, messages []int64) error {
-	if _, err := tx.Exec(ctx, `UPDATE segments s SET mark = $3 WHERE message_id = ANY($1) AND carrier = $2 AND `+openCopy,
-		messages, carrier, int16(submission.Overruled)); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE segments s SET mark = $3 WHERE message_id = ANY($1) AND carrier = $2 AND `+
+		openRecord, messages, carrier, int16(submission.Overruled)); err != nil {
 		return fmt.Errorf("marking the unanswered segments of %d messages: %w", len(messages), err)
 	}
 	return nil
@@ -117,22 +117,22 @@ func QueueAccepted(b *pgx.Batch, messages []int64) (accepted map[int64]bool) {
 	return accepted
 }
 
-// Copies returns the copies of the segments of messages that are at a carrier now.
-func Copies(ctx context.Context, db postgres.DB, carrier string, messages []int64) (map[int64][]submission.Copy,
+// Records returns the submit records of the segments of messages that are at a carrier now.
+func Records(ctx context.Context, db postgres.DB, carrier string, messages []int64) (map[int64][]submission.Record,
 	error) {
 	b := &pgx.Batch{}
-	copies := QueueCopies(b, carrier, messages)
+	records := QueueRecords(b, carrier, messages)
 	if err := db.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
 	}
-	return copies, nil
+	return records, nil
 }
 
-// QueueCopies is [Copies] in a pipeline; it fills the map when the results are read.
-func QueueCopies(b *pgx.Batch, carrier string, messages []int64) map[int64][]submission.Copy {
-	copies := make(map[int64][]submission.Copy, len(messages))
+// QueueRecords is [Records] in a pipeline; it fills the map when the results are read.
+func QueueRecords(b *pgx.Batch, carrier string, messages []int64) map[int64][]submission.Record {
+	records := make(map[int64][]submission.Record, len(messages))
 	var id int64
-	var c submission.Copy
+	var c submission.Record
 	var code string
 	postgres.EachQueued(b.Queue(`SELECT message_id, segment, total, `+answeredKey+
 		`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
@@ -142,10 +142,10 @@ func QueueCopies(b *pgx.Batch, carrier string, messages []int64) map[int64][]sub
 		[]any{&id, &c.Segment, &c.Total, &c.Answered, &c.Status, &c.At, &c.Receipt, &code, &c.Mark, &c.Other, &c.After},
 		func() error {
 			c.Reason = reasonOf(c.Receipt, code)
-			copies[id] = append(copies[id], c)
+			records[id] = append(records[id], c)
 			return nil
 		})
-	return copies
+	return records
 }
 
 // Refusal is a carrier's late refusal of a segment that was recorded as unanswered: nothing of it is there.
@@ -155,8 +155,8 @@ type Refusal struct {
 	At        time.Time
 }
 
-// Refuse deletes, for each refusal, the oldest unanswered copy of its segment from before it: by its address (ctid),
-// because the table has no key. The caller holds the carrier's lock.
+// Refuse deletes, for each refusal, the oldest unanswered submit record of its segment from before it: by its address
+// (ctid), because the table has no key. The caller holds the carrier's lock.
 func Refuse(ctx context.Context, tx pgx.Tx, carrier string, refusals []Refusal) error {
 	n := len(refusals)
 	if n == 0 {
@@ -174,7 +174,7 @@ func Refuse(ctx context.Context, tx pgx.Tx, carrier string, refusals []Refusal) 
 		` AND s.state IS NULL AND s.submitted_at <= l.at
 			ORDER BY s.submitted_at LIMIT l.n
 		) one WHERE s.ctid = one.address`, carrier, messages, segments, at); err != nil {
-		return fmt.Errorf("deleting %d refused copies: %w", n, err)
+		return fmt.Errorf("deleting %d refused submit records: %w", n, err)
 	}
 	return nil
 }
@@ -188,10 +188,10 @@ func QueuePurge(b *pgx.Batch, messages []int64) {
 // proven is a condition on a row s of segments: the carrier has, or had, the segment, by its answer or a receipt.
 const proven = `(` + answeredKey + ` OR s.state IS NOT NULL)`
 
-// Times is an SQL table of messages' times at the carriers, one row for each message (message_id) with copies that meet
-// the condition on their message's id, s.message_id: whether a carrier has or may have something of it (may_have), when
-// the first carrier and the present one first had a segment (first_at, at), and the present one's first and last
-// receipt (reported, reported_last).
+// Times is an SQL table of messages' times at the carriers, one row for each message (message_id) with submit records
+// that meet the condition on their message's id, s.message_id: whether a carrier has or may have something of it
+// (may_have), when the first carrier and the present one first had a segment (first_at, at), and the present one's
+// first and last receipt (reported, reported_last).
 func Times(condition string) string {
 	return `(SELECT s.message_id, bool_or(` + counts + `) AS may_have, min(s.submitted_at) FILTER (WHERE ` + proven +
 		`) AS first_at,
@@ -201,17 +201,18 @@ func Times(condition string) string {
 		FROM segments s WHERE ` + condition + ` GROUP BY s.message_id)`
 }
 
-// Carried is an SQL table of the copies that meet such a condition: message_id, carrier, link, submitted_at, and
-// whether the carrier has it, by its answer or a receipt (accepted); otherwise it may have it.
+// Carried is an SQL table of the submit records that meet such a condition: message_id, carrier, link, submitted_at,
+// and whether the carrier has it, by its answer or a receipt (accepted); otherwise it may have it.
 func Carried(condition string) string {
 	return `(SELECT s.message_id, s.carrier, s.link, s.submitted_at, ` + proven + ` AS accepted FROM segments s WHERE ` +
 		condition + `)`
 }
 
-// Accepted is an SQL table of the copies that meet a condition on the columns of segments s and that the carrier
-// accepted, by its answer or a receipt: message_id, link, key, carrier_id as the carrier wrote it (empty if it gave
-// none), submitted_at.
+// Accepted is an SQL table of the submit records that meet a condition on the columns of segments s and that the
+// carrier accepted, by its answer or a receipt: message_id, link, key, carrier_id as the carrier wrote it (empty if it
+// gave none), submitted_at.
 func Accepted(condition string) string {
-	return `(SELECT s.message_id, s.link, s.key, CASE WHEN s.key LIKE '?%' OR s.key LIKE '!%' THEN '' ELSE coalesce(s.carrier_id, s.key) END AS carrier_id, s.submitted_at
+	return `(SELECT s.message_id, s.link, s.key, CASE WHEN s.key LIKE '?%' OR s.key LIKE '!%' THEN ''
+		ELSE coalesce(s.carrier_id, s.key) END AS carrier_id, s.submitted_at
 		FROM segments s WHERE ` + proven + ` AND ` + condition + `)`
 }

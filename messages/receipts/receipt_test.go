@@ -29,7 +29,7 @@ func TestReceiptAfterResponse(t *testing.T) {
 		t.Errorf("%+v", r.Settled)
 	}
 	for _, st := range r.Settled {
-		if c := st.Copy(); c.Status == sms.Failed && c.Reason != "UNDELIV 027" || !c.Answered {
+		if c := st.Record(); c.Status == sms.Failed && c.Reason != "UNDELIV 027" || !c.Answered {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -242,16 +242,16 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestLateAnswerOfOneCopy: a late answer applies to one unanswered copy, not to others, other segments, or another
-// carrier's.
-func TestLateAnswerOfOneCopy(t *testing.T) {
+// TestLateAnswerOfOneSubmit: a late answer applies to one unanswered submit record, not to others, other segments, or
+// another carrier's.
+func TestLateAnswerOfOneSubmit(t *testing.T) {
 	d := newTest(t, Same)
 	late := func(key string) Segment { return accepted(1, key, segment(1, 2), func(p *Segment) { p.Late = true }) }
 	left := func(step string, want int) {
 		t.Helper()
 		if n := d.count(`SELECT count(*) FROM segments WHERE message_id = 1 AND segment = 1 AND key LIKE '?%'
 			AND state IS NULL`); n != want {
-			t.Errorf("%s: %d copies are unanswered, want %d", step, n, want)
+			t.Errorf("%s: %d submit records are unanswered, want %d", step, n, want)
 		}
 	}
 	for range 5 {
@@ -273,9 +273,9 @@ func TestLateAnswerOfOneCopy(t *testing.T) {
 	})
 	left("a refusal", 2)
 	d.record([]Segment{late("L4"), late("L5"), late("L6")})
-	left("more answers than copies", 1)
+	left("more answers than submit records", 1)
 	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%' AND carrier = 'another'`); n != 1 {
-		t.Error("an unanswered copy at another carrier counts as answered")
+		t.Error("an unanswered submit record at another carrier counts as answered")
 	}
 	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%' AND (message_id, segment) <> (1, 1)`); n != 2 {
 		t.Errorf("%d of the other segments' 2 are unanswered", n)

@@ -50,7 +50,8 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 		return
 	}
 	const columns = `r.id, r.link, r.key, r.reference, r.handset, r.status, r.state, r.error, r.received_at, r.checked`
-	const free = ` r.carrier = $1 AND r.message_id IS NULL AND r.status IS NOT NULL AND r.received_at > now() - $4::interval`
+	const free = ` r.carrier = $1 AND r.message_id IS NULL AND r.status IS NOT NULL AND r.received_at > 
+		now() - $4::interval`
 	b.Queue(`SELECT `+columns+` FROM unnest($2::text[]) u(key) JOIN receipts r ON r.key = u.key AND`+free+`
 		UNION SELECT `+columns+` FROM unnest($3::int[]) u(reference) JOIN receipts r ON r.reference = u.reference AND`+free+`
 		ORDER BY id`, w.carrier, keys, references, inboxReach).
@@ -122,7 +123,8 @@ func distinct[T int32 | string](list []T) []T {
 // rowColumns are the columns of a row c of segments for read. The table has no key: a statement finds a row by its
 // address (ctid). It also compares the message, because a purge, and a mark of another carrier's, change rows without
 // the carrier's lock.
-const rowColumns = `c.ctid::text, c.message_id, c.segment, c.total, c.handset, c.link, c.key, c.submitted_at, coalesce(c.state, 0), c.key LIKE '?%'`
+const rowColumns = `c.ctid::text, c.message_id, c.segment, c.total, c.handset, c.link, c.key, c.submitted_at,
+	coalesce(c.state, 0), c.key LIKE '?%'`
 
 // read adds the rows of a queued query to the known ones.
 func (w *matching) read(query *pgx.QueuedQuery) {

@@ -30,7 +30,7 @@ type Segment struct {
 	Reference  uint16
 
 	// Late means that the answer came after the segment was recorded as Unanswered, and replaces that row. Of several
-	// unanswered copies it replaces one.
+	// unanswered submit records it replaces one.
 	Late bool
 }
 
@@ -68,9 +68,9 @@ type SegmentState struct {
 	Unanswered bool
 }
 
-// Copy returns the segment for its message's verdict.
-func (s *SegmentState) Copy() submission.Copy {
-	return submission.Copy{Segment: s.Segment, Total: s.Total, Answered: !s.Unanswered, Status: s.Status, At: s.At,
+// Record returns the segment for its message's verdict.
+func (s *SegmentState) Record() submission.Record {
+	return submission.Record{Segment: s.Segment, Total: s.Total, Answered: !s.Unanswered, Status: s.Status, At: s.At,
 		Reason: reasonOf(s.Receipt, s.Error)}
 }
 
@@ -88,10 +88,10 @@ const (
 	answeredKey   = `s.key NOT LIKE '?%'`       // answered
 	counts        = `s.mark IS DISTINCT FROM 1` // not submission.Passed
 	// neither answered nor reported, and not sent again
-	openCopy = `s.mark IS NULL AND s.state IS NULL AND ` + unansweredKey
+	openRecord = `s.mark IS NULL AND s.state IS NULL AND ` + unansweredKey
 
-	// openSegment: and no other copy of its segment was answered or reported delivered.
-	openSegment = openCopy + ` AND NOT EXISTS (SELECT FROM segments a WHERE a.message_id = s.message_id
+	// openSegment: and no other submit record of its segment was answered or reported delivered.
+	openSegment = openRecord + ` AND NOT EXISTS (SELECT FROM segments a WHERE a.message_id = s.message_id
 		AND a.segment = s.segment
 		AND a.mark IS DISTINCT FROM 1 AND (a.key NOT LIKE '?%' OR a.state = 1))`
 )

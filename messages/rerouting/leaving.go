@@ -36,8 +36,10 @@ func (t Takers) columns() []any {
 // none takes it, because there is none or its sender does not work there; NULL if that is not retired. $3 to $5 are the
 // takers.
 func taker(column string) string {
-	return `(SELECT CASE WHEN m.test OR m.company_id = 0 OR coalesce((SELECT r.works FROM sender_carriers r JOIN senders s ON s.id = r.sender_id
-			WHERE s.company_id = m.company_id AND s.name = m.sender AND r.carrier = u.next), NOT u.required) THEN u.next ELSE '' END
+	return `(SELECT CASE WHEN m.test OR m.company_id = 0 OR coalesce((SELECT r.works
+			FROM sender_carriers r JOIN senders s ON s.id = r.sender_id
+			WHERE s.company_id = m.company_id AND s.name = m.sender AND r.carrier = u.next), NOT u.required)
+			THEN u.next ELSE '' END
 		FROM unnest($3::text[], $4::text[], $5::boolean[]) u(carrier, next, required) WHERE u.carrier = ` + column + `)`
 }
 
@@ -53,12 +55,14 @@ var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` +
 // Otherwise it leaves the outbox and fails with submission.ReasonClosed. What the carrier may have stays with it until
 // a receipt, its expiry or an operator decides (Unanswered).
 //
-// It locks the rows before it reads their copies, so it sees the copies of claims that ended in between.
+// It locks the rows before it reads their submit records, so it sees the submit records of claims that ended in
+// between.
 func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
 	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("coalesce(w.original_carrier, w.carrier)")+
 		`, w.original_carrier, '') FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier = $1 AND w.claimed_by IS NULL AND w.due_at <> w.expires_at
-		ORDER BY w.lane, w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED -- both rows: a verdict takes them the other way round`,
+		ORDER BY w.lane, w.message_id LIMIT $2
+		FOR UPDATE OF w, m SKIP LOCKED -- both rows: a verdict takes them the other way round`,
 		append([]any{from, limit}, takers.columns()...),
 		`WITH parked AS (
 			UPDATE outbox o SET due_at = o.expires_at, pushed_at = NULL FROM unnest($1::bigint[], $2::text[]) u(id, next)

@@ -82,7 +82,7 @@ func (s *Store) Reroute(ctx context.Context, from string, to To, lane int, after
 	return n, next, err
 }
 
-// soonDue exceeds any pause between attempts. Held messages are due long after.
+// soonDue exceeds any pause between attempts. Suspended messages are due long after.
 const soonDue = `interval '1 hour'`
 
 // Return hands up to limit untried messages back to their first carrier and returns how many.

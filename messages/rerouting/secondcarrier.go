@@ -106,12 +106,12 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 		}
 		return nil
 	})
-	copies := receipts.QueueCopies(b, second.From, ids)
+	records := receipts.QueueRecords(b, second.From, ids)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading %d messages that fail: %w", len(list), err)
 	}
 	for id, m := range found {
-		m.Copies = copies[id]
+		m.Records = records[id]
 	}
 	return found, nil
 }

@@ -27,12 +27,12 @@ type Unanswered struct {
 	Segments  int       // that the carrier has neither answered nor reported
 }
 
-// unansweredRead is how many copies one call of Unanswered reads at most.
+// unansweredRead is how many submit records one call of Unanswered reads at most.
 const unansweredRead = 10_000
 
 // Unanswered returns up to limit undecided messages with ids above after of which a segment is neither answered nor
 // reported (on_ambiguous: hold, after a restore, or at a retired carrier), by id; of one carrier, or with "" of all.
-// validity is that of messages without an end of their own. It reads 10,000 of the recorded copies without an answer at
+// validity is that of messages without an end of their own. It reads 10,000 of the submit records without an answer at
 // most, whose messages may all be decided. next is where the next call continues, 0 at the end.
 func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int, validity time.Duration) (
 	page []Unanswered, next int64, err error) {
@@ -60,7 +60,7 @@ func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, lim
 }
 
 // lookup runs statements over unanswered messages in a transaction whose planner goes from index to index: from a page
-// of copies to their messages. It would otherwise join all of them.
+// of submit records to their messages. It would otherwise join all of them.
 func (s *Store) lookup(ctx context.Context, do func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _,

@@ -69,7 +69,8 @@ func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *ti
 // In the statements below, $1 is the configured time, 0: forever; r is a row of body_rules and m a message.
 const (
 	// ruleLife is how long texts are kept under r; NULL: forever.
-	ruleLife = `CASE WHEN r.keep_seconds = 0 THEN interval '1 minute' ELSE coalesce(make_interval(secs => r.keep_seconds), nullif($1::interval, '0')) END`
+	ruleLife = `CASE WHEN r.keep_seconds = 0 THEN interval '1 minute'
+		ELSE coalesce(make_interval(secs => r.keep_seconds), nullif($1::interval, '0')) END`
 
 	// ruledOldest is the oldest message that the walk of r has not reached.
 	ruledOldest = `SELECT m.created_at FROM messages m WHERE m.company_id = r.company_id AND m.id > greatest(r.up_to, ` +

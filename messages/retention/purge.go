@@ -63,7 +63,8 @@ func (s *Store) PurgeBehind(ctx context.Context, p Purge, life time.Duration) (b
 	if err := s.pool.QueryRow(ctx, `SELECT greatest(interval '0', now() - $3::interval - least(
 		(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), `+
 		messages.PurgedFloor+`) ORDER BY id LIMIT 1),
-		(SELECT min(coalesce(m.send_at, m.created_at)) FROM (SELECT message_id FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 100) u
+		(SELECT min(coalesce(m.send_at, m.created_at)) FROM (
+			SELECT message_id FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 100) u
 			JOIN messages m ON m.id = u.message_id)))`, p.sweep(), string(p), life).Scan(&behind); err != nil {
 		return 0, fmt.Errorf("looking for %s to purge: %w", p, err)
 	}

@@ -15,7 +15,8 @@ import (
 // old messages that stay.
 func Aside(ctx context.Context, tx pgx.Tx, leaving, waiting []int64) (open []int64, err error) {
 	chunks, err := postgres.All(ctx, tx, "noting chunks to count", pgx.RowTo[int64], `WITH chunk AS MATERIALIZED (
-			SELECT DISTINCT id / $2 AS n FROM unnest($1::bigint[]) id -- of all that were read: Tally begins after the highest chunk
+			SELECT DISTINCT id / $2 AS n
+				FROM unnest($1::bigint[]) id -- of all that were read: Tally begins after the highest chunk
 		), noted AS (
 			INSERT INTO tally_chunks (chunk) SELECT n FROM chunk ON CONFLICT DO NOTHING
 		)

@@ -11,7 +11,7 @@ import (
 	"intumwa/sms"
 )
 
-// Carried is the segments that one link of a carrier got on one day. A copy counts at the carrier
+// Carried is the segments that one link of a carrier got on one day. A submit record counts at the carrier
 // that got it: what a second carrier got, and what was sent again, is counted at each.
 type Carried struct {
 	Day        time.Time // in Burundi, of submission: midnight UTC of its date

@@ -53,7 +53,8 @@ const (
 
 // invoiceMessages are the messages of a part of the walk that may belong to a period: those created in it, and older
 // ones that were not final a day before it began.
-const invoiceMessages = `m.id >= $1 AND m.id < $2 AND m.created_at < $5 AND (m.created_at >= $4 OR coalesce(m.sent_at, m.failed_at, 'infinity') >= $4::timestamptz - interval '1 day')
+const invoiceMessages = `m.id >= $1 AND m.id < $2 AND m.created_at < $5 AND (m.created_at >= $4
+	OR coalesce(m.sent_at, m.failed_at, 'infinity') >= $4::timestamptz - interval '1 day')
 	AND ($6 = 0 OR m.company_id = $6)`
 
 var acceptedInPart = receipts.Accepted(

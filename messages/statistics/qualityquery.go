@@ -175,7 +175,8 @@ func Newest(company, of string) string {
 			SELECT c.chunk, c.chunk * %[3]d <= edge.id AS stored, (c.chunk + 1) * %[3]d AS past,
 				CASE WHEN c.chunk * %[3]d <= edge.id THEN greatest(c.up_to, edge.id) + 1 ELSE c.chunk * %[3]d END AS first
 			FROM tally_chunks c, edge WHERE NOT c.closed
-			UNION ALL SELECT NULL, false, %[4]d, greatest(edge.id + 1, coalesce((SELECT max(chunk) + 1 FROM tally_chunks), 0) * %[3]d) FROM edge
+			UNION ALL SELECT NULL, false, %[4]d, greatest(edge.id + 1, 
+				coalesce((SELECT max(chunk) + 1 FROM tally_chunks), 0) * %[3]d) FROM edge
 		), live AS MATERIALIZED (
 			SELECT m.* FROM open CROSS JOIN LATERAL (SELECT * FROM messages WHERE %[6]s ORDER BY %[7]s LIMIT %[2]d) m
 		)`, before, liveMost, tallyChunk, int64(math.MaxInt64), order, between, strings.Replace(order, " DESC", "", 1))

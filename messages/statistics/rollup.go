@@ -51,8 +51,10 @@ func rollup(from, times string) string {
 			FROM (
 				SELECT m.company_id, ` + burundiDay("m.created_at") +
 		` AS day, m.carrier COLLATE "C" AS carrier, m.sender COLLATE "C" AS sender,
-					CASE WHEN m.test THEN 2 WHEN m.batch_id IS NULL THEN 0 ELSE 1 END::smallint AS kind, coalesce(m.channel, 0::smallint) AS channel,
-					coalesce(m.cost_center COLLATE "C", '') AS cost_center, CASE WHEN m.status = 0 AND t.may_have THEN 3::smallint ELSE m.status END AS status,
+					CASE WHEN m.test THEN 2 WHEN m.batch_id IS NULL THEN 0 ELSE 1 END::smallint AS kind,
+					coalesce(m.channel, 0::smallint) AS channel,
+					coalesce(m.cost_center COLLATE "C", '') AS cost_center,
+					CASE WHEN m.status = 0 AND t.may_have THEN 3::smallint ELSE m.status END AS status,
 					` + shortReason + ` AS reason,
 					width_bucket(t.first_at - greatest(m.created_at, m.send_at), ` + sqlBounds + `) AS b1,
 					CASE WHEN coalesce(m.sent_at, m.failed_at) BETWEEN t.reported AND t.reported_last
@@ -133,13 +135,13 @@ func plus(column string) string {
 // carriedKey are the columns that name a row of carried within its chunk, in the order of locking.
 const carriedKey = `day, carrier, link, company_id, test`
 
-// carriedOf is an SQL query that counts the copies of messages whose id, in a column, meets a condition.
+// carriedOf is an SQL query that counts the submit records of messages whose id, in a column, meets a condition.
 func carriedOf(condition func(column string) string) string {
 	return carriedIn(receipts.Carried(condition(`s.message_id`)) + ` c JOIN messages m ON m.id = c.message_id AND ` +
 		condition(`m.id`))
 }
 
-// carriedIn is the same of copies c joined with their messages m.
+// carriedIn is the same of submit records c joined with their messages m.
 func carriedIn(from string) string {
 	return `SELECT ` + burundiDay("c.submitted_at") +
 		` AS day, c.carrier COLLATE "C" AS carrier, c.link COLLATE "C" AS link, m.company_id, m.test,

@@ -128,11 +128,14 @@ var tallyStatement = `WITH counts AS MATERIALIZED (
 		` + rollup(`(SELECT * FROM messages WHERE `+inChunk(`id`)+`) m`, receipts.Times(inChunk(`s.message_id`))) + `
 	), seen AS (
 		SELECT coalesce(max(last), 0) AS up_to, coalesce(sum(messages) FILTER (WHERE status IN (0, 3)), 0)::bigint AS pending,
-			(SELECT max(id) FROM messages) >= $3 AND NOT EXISTS (SELECT FROM outbox WHERE message_id >= $2 AND message_id < $3) AS passed FROM counts
+			(SELECT max(id) FROM messages) >= $3 AND NOT EXISTS (
+				SELECT FROM outbox WHERE message_id >= $2 AND message_id < $3) AS passed FROM counts
 	), noted AS (
-		UPDATE tally_chunks c SET counted_at = CASE WHEN $5 THEN now() ELSE c.counted_at END, pending = seen.pending, up_to = seen.up_to,
+		UPDATE tally_chunks c SET counted_at = CASE WHEN $5 THEN now() ELSE c.counted_at END, pending = seen.pending,
+			up_to = seen.up_to,
 			changed_at = CASE WHEN c.up_to = seen.up_to THEN c.changed_at ELSE now() END,
-			closed = $5 AND seen.pending = 0 AND coalesce(seen.passed, false) AND c.up_to = seen.up_to AND c.changed_at < now() - $4::interval
+			closed = $5 AND seen.pending = 0 AND coalesce(seen.passed, false) AND c.up_to = seen.up_to
+			AND c.changed_at < now() - $4::interval
 		FROM seen WHERE c.chunk = $1 RETURNING c.closed
 	)
 	INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)

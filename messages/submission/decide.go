@@ -5,8 +5,8 @@ import "time"
 // Known is what is known of a message when results, late answers or receipts of its segments are settled.
 type Known struct {
 	Policy   Policy
-	Segments int    // on the wire
-	Copies   []Copy // all recorded ones, this settlement's included
+	Segments int      // on the wire
+	Records  []Record // all of them, this settlement's included
 
 	// Results are those of the attempt under way or at its end, in the order of their arrival, and late refusals. Open
 	// is how many segments of the attempt have no result yet. Ended means that this settlement has its last result.
@@ -53,19 +53,19 @@ type Step struct {
 //	  a segment of the attempt is open                                     | stays
 //	a result fails the message                                             | fails
 //	a segment of the attempt is open                                       | stays
-//	a segment has no copy                                                  | again
+//	a segment has no submit record                                         | again
 //	a segment is unanswered, and no attempt ends here                      | stays
 //	a segment is unanswered, with resend                                   | again
 //	a segment is unanswered, with hold                                     | leaves
 //	a segment is unanswered, with fail                                     | fails
 //	every segment is accepted                                              | leaves
 //
-// A segment has no copy, is unanswered or accepted as StateOf says. That it was not answered fails no message once it
-// is accepted: its receipt came before. Where no attempt ends, again means that a late refusal has emptied a segment of
-// a message that had left the outbox.
+// A segment has no submit record, is unanswered or accepted as StateOf says. That it was not answered fails no message
+// once it is accepted: its receipt came before. Where no attempt ends, again means that a late refusal has emptied a
+// segment of a message that had left the outbox.
 func Decide(k Known) Step {
 	fails := Step{Row: Fails, Elsewhere: true}
-	again := Step{Row: Again, Counts: len(k.Copies) > 0}
+	again := Step{Row: Again, Counts: len(k.Records) > 0}
 	var last time.Time
 	for i := range k.Results {
 		r := &k.Results[i]
@@ -76,7 +76,7 @@ func Decide(k Known) Step {
 		if r.At.After(last) {
 			last = r.At
 		}
-		if r.Fail == "" || r.State == Unanswered && StateOf(r.Segment, k.Segments, k.Copies) == Accepted {
+		if r.Fail == "" || r.State == Unanswered && StateOf(r.Segment, k.Segments, k.Records) == Accepted {
 			continue
 		}
 		if fails.Elsewhere = fails.Elsewhere && r.Elsewhere; fails.Reason == "" {
@@ -99,7 +99,7 @@ func Decide(k Known) Step {
 		return Step{}
 	case k.Policy == Resend:
 		return again
-	case k.Policy == Hold:
+	case k.Policy == AwaitReceipt:
 		return Step{Row: Leaves}
 	}
 	return Step{Row: Fails, Reason: ReasonNoAnswer, At: last}
@@ -109,7 +109,7 @@ func Decide(k Known) Step {
 func leastOf(k Known) State {
 	least := Accepted
 	for n := 1; n <= k.Segments; n++ {
-		least = min(least, StateOf(n, k.Segments, k.Copies))
+		least = min(least, StateOf(n, k.Segments, k.Records))
 	}
 	return least
 }

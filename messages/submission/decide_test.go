@@ -19,7 +19,7 @@ import (
 // refused for now, p refused for good, r refused, a second carrier may be chosen, w not written; o: the segment is
 // still open.
 var (
-	recorded = map[rune]Copy{'A': {Answered: true}, 'U': {}, 'O': {Mark: Overruled}, 'P': {Answered: true, Mark: Passed},
+	recorded = map[rune]Record{'A': {Answered: true}, 'U': {}, 'O': {Mark: Overruled}, 'P': {Answered: true, Mark: Passed},
 		'X': {Other: true}, 'R': {Status: sms.Sent},
 		'Y': {Other: true, Total: -1, Status: sms.Sent}, 'Z': {Other: true, Status: sms.Sent}}
 	results = map[rune]Event{'a': Answered{}, 'u': NoAnswer{wait}, 'n': Rejected{Delay: retry},
@@ -37,7 +37,7 @@ func known(policy Policy, segments []string, late string) Known {
 				if c.Segment = i + 1; c.Total == 0 {
 					c.Total = len(segments)
 				}
-				k.Copies = append(k.Copies, c)
+				k.Records = append(k.Records, c)
 				continue
 			}
 			if letter == 'o' {
@@ -47,7 +47,7 @@ func known(policy Policy, segments []string, late string) Known {
 			state, effect := Next(InFlight, results[letter], policy)
 			k.Results = append(k.Results, Result{Segment: i + 1, State: state, Effect: effect, At: time.Unix(int64(i+1), 0)})
 			if state == Accepted || state == Unanswered {
-				k.Copies = append(k.Copies, Copy{Segment: i + 1, Answered: state == Accepted})
+				k.Records = append(k.Records, Record{Segment: i + 1, Answered: state == Accepted})
 			}
 		}
 	}
@@ -170,7 +170,7 @@ U A | r | h   | fails ESME_Y
 	}
 }
 
-// TestStateOf: the state of a segment from its copies, and whether a carrier may have it.
+// TestStateOf: the state of a segment from its submit records, and whether a carrier may have it.
 func TestStateOf(t *testing.T) {
 	for letters, want := range map[string]struct {
 		state   State
@@ -183,7 +183,7 @@ func TestStateOf(t *testing.T) {
 	} {
 		for _, order := range permutations(letters) {
 			k := known(Resend, []string{order}, "")
-			if state, may := StateOf(1, 1, k.Copies), MayHave(k.Copies); state != want.state || may != want.mayHave {
+			if state, may := StateOf(1, 1, k.Records), MayHave(k.Records); state != want.state || may != want.mayHave {
 				t.Errorf("%q: %v, may have: %v", order, state, may)
 			}
 		}

@@ -1,14 +1,14 @@
 // Package submission is the life of a message's segments on their way to a carrier, as pure functions: no I/O, clock or
-// chance. The dispatcher's settler loads the recorded copies, calls them, and writes the result in one transaction.
+// chance. The dispatcher's settler loads the submit records, calls them, and writes the result in one transaction.
 //
 //   - [Next] gives a segment's next state after an event, and the effect on its message.
-//   - [MayHave] answers from the recorded copies whether a carrier may have something of a message.
+//   - [MayHave] answers from the submit records whether a carrier may have something of a message.
 //   - [Decide] gives what becomes of a message's row in the outbox.
 //   - [Verdict] gives a message's status from the states of its segments.
 //   - [MayGoElsewhere] decides whether a second carrier may be chosen.
 //
 // SMPP 3.4 cannot query whether a carrier has a segment whose submit_sm was never answered. In two states a carrier may
-// have it: InFlight and Unanswered. The second one is recorded as a [Copy]; the first becomes one when its process
+// have it: InFlight and Unanswered. The second one is stored as a [Record]; the first becomes one when its process
 // dies.
 package submission
 
@@ -36,9 +36,9 @@ type Policy uint8
 
 // Policies.
 const (
-	Resend Policy = iota // send it again: it may arrive twice
-	Hold                 // wait for a receipt, or the answer, until the deadline
-	Fail                 // fail the message
+	Resend       Policy = iota // send it again: it may arrive twice
+	AwaitReceipt               // wait for a receipt, or the answer, until the deadline
+	Fail                       // fail the message
 )
 
 // MayWrite reports whether a segment may be submitted, or submitted again.
@@ -70,7 +70,7 @@ type (
 		Delay                 time.Duration
 	}
 	// NoAnswer means that the session ended after the write, that the answer did not come in time, or that the process
-	// died after it had begun to submit the message. A second copy waits for Delay.
+	// died after it had begun to submit the message. A second submit record waits for Delay.
 	NoAnswer struct{ Delay time.Duration }
 )
 
@@ -139,7 +139,7 @@ func late(e Event, p Policy) (State, Effect) {
 	case Answered:
 		return accepted(e)
 	case Rejected:
-		if p == Hold {
+		if p == AwaitReceipt {
 			next, f := inFlight(e, p)
 			f.Elsewhere = false
 			return next, f

@@ -82,7 +82,7 @@ func TestNext(t *testing.T) {
 	}
 	for s := range State(len(states)) {
 		for name, e := range events {
-			for _, p := range []Policy{Resend, Hold, Fail} {
+			for _, p := range []Policy{Resend, AwaitReceipt, Fail} {
 				next, f := Next(s, e, p)
 				want, listed := answers[question{s.String(), name, p}]
 				if !listed {
@@ -98,7 +98,7 @@ func TestNext(t *testing.T) {
 
 // TestWriting: what may be submitted, and what is recorded before.
 func TestWriting(t *testing.T) {
-	for p, want := range map[Policy][]State{Resend: {Waiting, Unanswered}, Hold: {Waiting}, Fail: {Waiting}} {
+	for p, want := range map[Policy][]State{Resend: {Waiting, Unanswered}, AwaitReceipt: {Waiting}, Fail: {Waiting}} {
 		var may []State
 		for s := range State(len(states)) {
 			if s.MayWrite(p) {
@@ -116,31 +116,31 @@ func TestWriting(t *testing.T) {
 
 // TestMayGoElsewhere: a second carrier is chosen only when the first has nothing of a message.
 func TestMayGoElsewhere(t *testing.T) {
-	undelivered := Copy{Segment: 1, Answered: true, Status: sms.Failed, Receipt: Undeliv, After: time.Minute}
-	with := func(change func(*Copy)) []Copy {
+	undelivered := Record{Segment: 1, Answered: true, Status: sms.Failed, Receipt: Undeliv, After: time.Minute}
+	with := func(change func(*Record)) []Record {
 		other := undelivered
 		change(&other)
-		return []Copy{undelivered, other}
+		return []Record{undelivered, other}
 	}
 	for name, c := range map[string]struct {
 		of   Failing
 		want bool
 	}{
 		"nothing recorded":        {Failing{Pending: true}, true},
-		"undelivered":             {Failing{Pending: true, Copies: []Copy{undelivered}}, true},
+		"undelivered":             {Failing{Pending: true, Records: []Record{undelivered}}, true},
 		"final, or its time over": {Failing{}, false},
 		"claimed":                 {Failing{Pending: true, Claimed: true}, false},
 		"sent again by an operator": {Failing{Pending: true,
-			Copies: with(func(c *Copy) { c.Answered, c.Status, c.Mark = false, sms.Pending, Overruled })}, false},
+			Records: with(func(c *Record) { c.Answered, c.Status, c.Mark = false, sms.Pending, Overruled })}, false},
 		"its sender works not there": {Failing{Pending: true, Unregistered: true}, false},
 		"sent on before":             {Failing{Pending: true, Sent: true}, false},
-		"another copy unanswered":    {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered = false })}, false},
-		"another copy pending":       {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Pending })}, false},
-		"another copy delivered":     {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Sent })}, false},
-		"another copy expired":       {Failing{Pending: true, Copies: with(func(c *Copy) { c.Receipt = "EXPIRED" })}, false},
-		"another copy late":          {Failing{Pending: true, Copies: with(func(c *Copy) { c.After++ })}, false},
+		"another unanswered":         {Failing{Pending: true, Records: with(func(c *Record) { c.Answered = false })}, false},
+		"another pending":            {Failing{Pending: true, Records: with(func(c *Record) { c.Status = sms.Pending })}, false},
+		"another delivered":          {Failing{Pending: true, Records: with(func(c *Record) { c.Status = sms.Sent })}, false},
+		"another expired":            {Failing{Pending: true, Records: with(func(c *Record) { c.Receipt = "EXPIRED" })}, false},
+		"another late":               {Failing{Pending: true, Records: with(func(c *Record) { c.After++ })}, false},
 		"another carrier's, passed": {Failing{Pending: true,
-			Copies: with(func(c *Copy) { c.Status, c.Mark = sms.Sent, Passed })}, true},
+			Records: with(func(c *Record) { c.Status, c.Mark = sms.Sent, Passed })}, true},
 	} {
 		if got := MayGoElsewhere(c.of, time.Minute); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -161,10 +161,11 @@ func permutations(s string) []string {
 	return all
 }
 
-// TestVerdict: a segment's state from its copies, and a message's from its segments, in any order of the copies.
+// TestVerdict: a segment's state from its submit records, and a message's from its segments, in any order of the submit
+// records.
 func TestVerdict(t *testing.T) {
-	// p, s, f: an answered copy is pending, sent, failed; upper case: an unanswered one. x: it arrived, and was passed
-	// to a second carrier.
+	// p, s, f: an answered submit record is pending, sent, failed; upper case: an unanswered one. x: it arrived, and was
+	// passed to a second carrier.
 	segments := map[string]sms.Status{
 		"": sms.Pending, "p": sms.Pending, "s": sms.Sent, "f": sms.Failed, "P": sms.Pending, "S": sms.Sent, "F": sms.Failed,
 		"pp": sms.Pending, "ps": sms.Sent, "pf": sms.Failed, "ss": sms.Sent, "sf": sms.Sent, "ff": sms.Failed,
@@ -174,10 +175,10 @@ func TestVerdict(t *testing.T) {
 		"x": sms.Pending, "xf": sms.Failed, "xs": sms.Sent,
 	}
 	status := map[rune]sms.Status{'p': sms.Pending, 's': sms.Sent, 'f': sms.Failed, 'x': sms.Sent}
-	copies := func(segment int, letters string) (all []Copy) {
+	records := func(segment int, letters string) (all []Record) {
 		for i, letter := range letters {
 			lower := []rune(strings.ToLower(string(letter)))[0]
-			one := Copy{Segment: segment, Answered: letter == lower, Status: status[lower],
+			one := Record{Segment: segment, Answered: letter == lower, Status: status[lower],
 				At: time.Unix(int64(10*segment+i), 0), Reason: string(letter)}
 			if letter == 'x' {
 				one.Mark = Passed
@@ -188,7 +189,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for first, one := range segments {
 		for _, order := range permutations(first) {
-			got, at, reason := Verdict(1, copies(1, order))
+			got, at, reason := Verdict(1, records(1, order))
 			if got != one || (got == sms.Failed) != (reason != "") || at.IsZero() != (got == sms.Pending) {
 				t.Errorf("%q is %v at %v for %q, want %v", order, got, at, reason, one)
 			}
@@ -201,17 +202,17 @@ func TestVerdict(t *testing.T) {
 			case one == sms.Sent && two == sms.Sent:
 				want = sms.Sent
 			}
-			if got, _, _ := Verdict(2, append(copies(2, second), copies(1, first)...)); got != want {
+			if got, _, _ := Verdict(2, append(records(2, second), records(1, first)...)); got != want {
 				t.Errorf("%q and %q are %v, want %v", first, second, got, want)
 			}
 		}
 	}
-	if _, at, reason := Verdict(2, append(copies(2, "f"), copies(1, "pf")...)); reason != "f" || at != time.Unix(11, 0) {
+	if _, at, reason := Verdict(2, append(records(2, "f"), records(1, "pf")...)); reason != "f" || at != time.Unix(11, 0) {
 		t.Errorf("it failed at %v for %q, not with its first segment", at, reason)
 	}
 	for _, last := range []int64{5, 20} {
-		second := Copy{Segment: 2, Status: sms.Sent, At: time.Unix(last, 0)}
-		if _, at, _ := Verdict(2, append(copies(1, "s"), second)); at != time.Unix(max(last, 10), 0) {
+		second := Record{Segment: 2, Status: sms.Sent, At: time.Unix(last, 0)}
+		if _, at, _ := Verdict(2, append(records(1, "s"), second)); at != time.Unix(max(last, 10), 0) {
 			t.Errorf("it is sent at %v, not with the last segment delivered", at)
 		}
 	}

@@ -85,7 +85,8 @@ func (x *Export) Percent() int {
 	return int((*x.position - *x.first) * 100 / (*x.last - *x.first))
 }
 
-const columns = `id, company_id, month, language, operators, bodies, asked_at, expires_at, messages, size, done_at, gone, first, position, last, texts_from`
+const columns = `id, company_id, month, language, operators, bodies, asked_at, expires_at, messages, size, done_at,
+	gone, first, position, last, texts_from`
 
 func scan(row pgx.CollectableRow) (x Export, err error) {
 	err = row.Scan(&x.ID, &x.Company, &x.Month, &x.Language, &x.Operators, &x.Bodies, &x.AskedAt, &x.ExpiresAt,

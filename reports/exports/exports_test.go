@@ -50,9 +50,7 @@ func (w *world) process(texts time.Duration) *Exports {
 
 func (w *world) exec(statement string, args ...any) {
 	w.t.Helper()
-	if _, err := w.pool.Exec(w.t.Context(), statement, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Exec(w.t, w.pool, statement, args...)
 }
 
 // fill adds messages of March 2026 to company 1.

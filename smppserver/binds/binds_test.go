@@ -38,9 +38,7 @@ func newTown(t *testing.T) *town {
 
 func (w *town) exec(statement string, args ...any) {
 	w.Helper()
-	if _, err := w.pool.Exec(context.Background(), statement, args...); err != nil {
-		w.Fatal(err)
-	}
+	testenv.Exec(w, w.pool, statement, args...)
 }
 
 func (w *town) open(account int64, process, mode string) int64 {

@@ -77,7 +77,8 @@ func (s *Store) Take(ctx context.Context, process string, room map[int64]int, he
 			SELECT w.id FROM smpp_deliveries w WHERE w.account = a.account AND w.due_at <= now() AND w.id <> ALL($4)
 				AND (w.taken_by IS NULL OR w.taken_by = $1 OR NOT EXISTS (SELECT FROM smpp_binds b WHERE b.process = w.taken_by
 				AND `+live+`))
-				AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.id = w.bind AND b.process <> $1 AND b.mode <> 'transmitter' AND b.unanswered < `+window+` AND `+live+`)
+				AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.id = w.bind AND b.process <> $1
+					AND b.mode <> 'transmitter' AND b.unanswered < `+window+` AND `+live+`)
 			ORDER BY w.due_at, w.id LIMIT a.room FOR UPDATE SKIP LOCKED) f) free
 		WHERE d.id = free.id
 		RETURNING `+deliveryColumns, process, accounts, limits, append([]int64{}, held...)) // NULL would be true for none
@@ -87,7 +88,8 @@ func (s *Store) Take(ctx context.Context, process string, room map[int64]int, he
 // room.
 const window = "100"
 
-const deliveryColumns = `d.id, d.account, coalesce(d.bind, 0), d.tries, d.phone_number, d.address, d.ulid, d.sent, coalesce(d.reason, ''),
+const deliveryColumns = `d.id, d.account, coalesce(d.bind, 0), d.tries, d.phone_number, d.address, d.ulid, d.sent,
+	coalesce(d.reason, ''),
 	coalesce(d.submitted_at, d.at), d.at, coalesce(d.body, ''), coalesce(d.message_id, 0), d.echo`
 
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {

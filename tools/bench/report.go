@@ -88,7 +88,7 @@ func (r *result) add(m measurement) {
 func newReport(ctx context.Context, o options, s *servers) *report {
 	r := &report{At: time.Now().UTC().Format(time.RFC3339), CPUs: runtime.NumCPU(), Go: runtime.Version(),
 		PostgreSQL: s.version, Runs: o.runs}
-	if out, err := exec.CommandContext(ctx, o.binary, "version").Output(); err == nil { //nolint:gosec // the program to measure
+	if out, err := exec.CommandContext(ctx, o.binary, "version").Output(); err == nil { //nolint:gosec // ours
 		r.Commit = strings.TrimSpace(string(out))
 	}
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {

@@ -48,7 +48,7 @@ func startServers(ctx context.Context, dir string, keep bool) (*servers, error) 
 			verb, last = "stop", func(string) error { return nil }
 		}
 		guarded()
-		if out, err := exec.Command(serversScript, verb, home).CombinedOutput(); err != nil { //nolint:gosec,noctx // our own folder; it must end
+		if out, err := exec.Command(serversScript, verb, home).CombinedOutput(); err != nil { //nolint:gosec,noctx // it must end
 			return fmt.Errorf("ending the servers: %w\n%s", err, out)
 		}
 		return last(dir)
@@ -78,13 +78,14 @@ func startServers(ctx context.Context, dir string, keep bool) (*servers, error) 
 }
 
 func startAt(ctx context.Context, home string) (*servers, error) {
-	cmd := exec.CommandContext(ctx, serversScript, "start", home) //nolint:gosec // our own folder
+	cmd := exec.CommandContext(ctx, serversScript, "start", home) //nolint:gosec // ours
 	cmd.Env = rig.Environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("starting the servers (bench runs at the project's root): %w\n%s", err, out)
 	}
 	// The file is in shell syntax.
-	out, err := exec.CommandContext(ctx, "bash", "-c", `. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" "$REDIS_URL"`, "bash", home).Output() //nolint:gosec // our own folder
+	out, err := exec.CommandContext(ctx, "bash", "-c", `. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" `+
+		`"$REDIS_URL"`, "bash", home).Output() //nolint:gosec // ours
 	if err != nil {
 		return nil, fmt.Errorf("reading where the servers are: %w", err)
 	}
@@ -105,7 +106,7 @@ func (s *servers) counting(ctx context.Context, home string) (*servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out, err := exec.CommandContext(ctx, serversScript, "stop", home).CombinedOutput(); err != nil { //nolint:gosec // our own folder
+	if out, err := exec.CommandContext(ctx, serversScript, "stop", home).CombinedOutput(); err != nil { //nolint:gosec // ours
 		return nil, fmt.Errorf("starting the servers again: %w\n%s", err, out)
 	}
 	if s, err = startAt(ctx, home); err != nil {

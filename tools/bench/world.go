@@ -228,7 +228,7 @@ func (w *world) start(ctx context.Context) error {
 
 // profile writes a CPU profile of the gateway over some seconds.
 func (w *world) profile(file string, seconds int) error {
-	response, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", w.ops, seconds)) //nolint:noctx // loopback
+	response, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", w.ops, seconds)) //nolint:noctx // ours
 	if err != nil {
 		return fmt.Errorf("asking for a profile: %w", err)
 	}

@@ -151,7 +151,8 @@ func (s *stage) freeDisk(ctx context.Context) error {
 	if err := os.Remove(name); err != nil {
 		return fmt.Errorf("making room on the disk: %w", err)
 	}
-	if output, err := exec.CommandContext(ctx, "scripts/servers.sh", "start", s.o.dir).CombinedOutput(); err != nil { //nolint:gosec // our own script
+	if output, err := exec.CommandContext(ctx, "scripts/servers.sh", "start",
+		s.o.dir).CombinedOutput(); err != nil { //nolint:gosec // ours
 		return fmt.Errorf("starting PostgreSQL: %w: %s", err, strings.TrimSpace(string(output)))
 	}
 	return nil

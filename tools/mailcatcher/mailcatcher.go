@@ -188,7 +188,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{"pieces": p
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem}
 article{border:1px solid #ddd;border-radius:.6rem;padding:1rem 1.25rem;margin:1rem 0}h2{font-size:1rem;margin:0}
 p{color:#666;margin:.1rem 0}pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit;margin:.8rem 0 0}
-@media(prefers-color-scheme:dark){body{background:#111;color:#eee}article{border-color:#333}p{color:#aaa}a{color:#8ab4ff}}</style></head>
+@media(prefers-color-scheme:dark){body{background:#111;color:#eee}article{border-color:#333}
+p{color:#aaa}a{color:#8ab4ff}}</style></head>
 <body><h1>Mails</h1>{{range .}}<article><h2>{{.Subject}}</h2><p>to {{.To}}, {{.At.Format "15:04:05"}}</p>
 <pre>{{range pieces .Text}}{{if .Link}}<a href="{{.Link}}">{{.Link}}</a>{{else}}{{.Text}}{{end}}{{end}}</pre></article>
 {{else}}<p>None so far.</p>{{end}}</body></html>

@@ -47,7 +47,7 @@ func Start(log, path string, args ...string) (*Program, error) {
 		return nil, fmt.Errorf("opening a log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	p := &Program{cmd: exec.Command(path, args...), log: log, ended: make(chan struct{})} //nolint:gosec,noctx // our own program; Stop and Kill end it
+	p := &Program{cmd: exec.Command(path, args...), log: log, ended: make(chan struct{})} //nolint:gosec,noctx // Stop and Kill end it
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = Environment(), file, file, ownGroup()
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(log), err)
@@ -115,7 +115,8 @@ func (p *Program) Tail() string {
 
 // Guard runs a shell script if this process dies without calling dismiss: after a panic or kill -9.
 func Guard(script string, args ...string) (dismiss func(), err error) {
-	cmd := exec.Command("/bin/sh", append([]string{"-c", "read -r _ && exit 0; " + script, "guard"}, args...)...) //nolint:gosec,noctx // it outlives us
+	cmd := exec.Command("/bin/sh", append([]string{"-c",
+		"read -r _ && exit 0; " + script, "guard"}, args...)...) //nolint:gosec,noctx // it outlives us
 	cmd.SysProcAttr = ownGroup()
 	alive, err := cmd.StdinPipe()
 	if err == nil {

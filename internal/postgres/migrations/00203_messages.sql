@@ -53,7 +53,7 @@ CREATE INDEX messages_client_reference ON messages (company_id, client_reference
 CREATE TABLE outbox (
     message_id bigint PRIMARY KEY,
     company_id bigint      NOT NULL,
-    due_at     timestamptz NOT NULL DEFAULT now(), -- 9999-12-31: held (holds)
+    due_at     timestamptz NOT NULL DEFAULT now(), -- 9999-12-31: suspended (suspensions)
     expires_at timestamptz NOT NULL,
     pushed_at  timestamptz DEFAULT now(), -- when it was put on the queue; NULL: it is not on it
     lane       smallint    NOT NULL, -- 0 single, 1 batch
@@ -72,7 +72,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_lane ON outbox (carrier, lane, message_id);
 -- Rows to be put on the queue (retries, released or handed over rows), by their time.
 CREATE INDEX outbox_unpushed ON outbox (due_at) WHERE pushed_at IS NULL;
--- Messages at a second carrier, and held messages. Neither claiming nor submitting a message writes these columns.
+-- Messages at a second carrier, and suspended messages. Neither claiming nor submitting a message writes these columns.
 CREATE INDEX outbox_original_carrier ON outbox (original_carrier, message_id) WHERE original_carrier IS NOT NULL;
 CREATE INDEX outbox_held ON outbox (company_id, message_id) WHERE due_at = '9999-12-31T00:00:00Z'::timestamptz;
 
@@ -116,9 +116,9 @@ CREATE TABLE carrier_moves (
     reason       text        NOT NULL -- why it would have failed
 );
 
--- Senders with held messages (outbox.due_at): the claiming statement writes the row when the company or sender is not
+-- Senders with suspended messages (outbox.due_at): the claiming statement writes the row when the company or sender is not
 -- approved. Once both are, the messages become due and the row is deleted.
-CREATE TABLE holds (
+CREATE TABLE suspensions (
     company_id bigint NOT NULL,
     sender     text COLLATE "C"   NOT NULL, -- senders.name
     PRIMARY KEY (company_id, sender)

@@ -2,19 +2,48 @@ package configs
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"reflect"
 	"strings"
 )
 
-// Sample is a configuration file with every key, its default and its text.
-func Sample() string {
+// texts are the comments of the keys' fields, by type and field.
+var texts = func() map[string]string {
+	found := map[string]string{}
+	for _, name := range []string{"config.go", "carrier.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			panic(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				for _, f := range spec.Type.(*ast.StructType).Fields.List {
+					if f.Tag == nil || strings.Contains(f.Tag.Value, `yaml:"-"`) {
+						continue
+					}
+					found[spec.Name.Name+"."+f.Names[0].Name] = strings.ReplaceAll(strings.TrimSpace(f.Doc.Text()), "\n", " ")
+				}
+			}
+			return true
+		})
+	}
+	return found
+}()
+
+// sampleOf is a configuration file with every key, its default and its text.
+func sampleOf() string {
 	var out strings.Builder
 	out.WriteString(`# The configuration of Intumwa, every key at its default. Generated: go generate ./configs
 #
-# Required: database.url, redis.url (or redis.addresses), one carrier. "intumwa config check" reports all mistakes at once.
+# Required: database.url, redis.url (or redis.addresses), one carrier. "intumwa config check" reports all mistakes ` +
+		`at once.
 # ${NAME} in a value is an environment variable, ${file:/path} the line that a file has, $$ a dollar. Every key can be
-# overridden by a variable: INTUMWA_ and its path in upper case, e.g. INTUMWA_API_LISTEN; lists are comma-separated there,
-# carriers and links given by name: INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD. Durations are 500ms, 90s, 5m, 24h.
+# overridden by a variable: INTUMWA_ and its path in upper case, e.g. INTUMWA_API_LISTEN; lists are comma-separated ` +
+		`there,
+# carriers and links given by name: INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD. Durations are 500ms, 90s, ` +
+		`5m, 24h.
 `)
 	sampleSection(&out, reflect.TypeFor[Config](), "", "")
 	return out.String()
@@ -34,7 +63,7 @@ func sampleSection(out *strings.Builder, section reflect.Type, first, indent str
 		if i == 0 {
 			dash = first
 		}
-		if text := words(f) + f.Tag.Get("text"); text != "" {
+		if text := words(section, f) + texts[section.Name()+"."+f.Name]; text != "" {
 			comment(out, indent, text)
 		}
 		out.WriteString(dash + key + ":")
@@ -107,17 +136,18 @@ func zero(f reflect.StructField) string {
 	return "0"
 }
 
-// Manual are the lists of docs/configuration.md: a section each, with a line for every key: its default and the first
+// manualOf are the lists of docs/configuration.md: a section each, with a line for every key: its default and the first
 // sentence of its text. The sample has the whole text.
-func Manual() string {
+func manualOf() string {
 	var out strings.Builder
+	config := reflect.TypeFor[Config]()
 	general := heading(&out, "General")
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+	for _, f := range reflect.VisibleFields(config) {
 		if key := keyOf(f); key != "" && !isSection(key) {
-			general(key, f)
+			general(key, config, f)
 		}
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+	for _, f := range reflect.VisibleFields(config) {
 		if key := keyOf(f); key != "" && isSection(key) {
 			section, path := f.Type, key
 			if isList(section) {
@@ -141,9 +171,9 @@ func isSection(key string) bool {
 }
 
 // heading begins a section and returns the function that adds lines to its list.
-func heading(out *strings.Builder, name string) func(path string, f reflect.StructField) {
+func heading(out *strings.Builder, name string) func(path string, section reflect.Type, f reflect.StructField) {
 	fmt.Fprintf(out, "\n## %s\n\n", name)
-	return func(path string, f reflect.StructField) {
+	return func(path string, section reflect.Type, f reflect.StructField) {
 		value := f.Tag.Get("default")
 		if f.Tag.Get("required") != "" {
 			value = "required"
@@ -151,7 +181,7 @@ func heading(out *strings.Builder, name string) func(path string, f reflect.Stru
 		if value != "" {
 			value = " (" + strings.ReplaceAll(value, ",", ", ") + ")"
 		}
-		fmt.Fprintf(out, "- `%s`%s: %s\n", path, value, words(f)+firstSentence(f.Tag.Get("text")))
+		fmt.Fprintf(out, "- `%s`%s: %s\n", path, value, words(section, f)+firstSentence(texts[section.Name()+"."+f.Name]))
 	}
 }
 
@@ -166,17 +196,18 @@ func firstSentence(text string) string {
 }
 
 // words lists a key's permitted words, unless its text has them.
-func words(f reflect.StructField) string {
+func words(section reflect.Type, f reflect.StructField) string {
 	list := strings.Fields(f.Tag.Get("oneof"))
 	for _, word := range list {
-		if !strings.Contains(f.Tag.Get("text"), word) {
+		if !strings.Contains(texts[section.Name()+"."+f.Name], word) {
 			return strings.Join(list, ", ") + ". "
 		}
 	}
 	return ""
 }
 
-func manualSection(section reflect.Type, path string, line func(path string, f reflect.StructField)) {
+func manualSection(section reflect.Type, path string,
+	line func(path string, section reflect.Type, f reflect.StructField)) {
 	for _, f := range reflect.VisibleFields(section) {
 		key := keyOf(f)
 		switch {
@@ -186,7 +217,7 @@ func manualSection(section reflect.Type, path string, line func(path string, f r
 		case f.Type.Kind() == reflect.Struct && f.Type != tlsType:
 			manualSection(f.Type, path+"."+key, line)
 		default:
-			line(path+"."+key, f)
+			line(path+"."+key, section, f)
 		}
 	}
 }

@@ -19,13 +19,13 @@ import (
 )
 
 // demo is the sender of most messages.
-var demo = outbox.Hold{CompanyID: 1, Sender: "DEMO"}
+var demo = outbox.Suspension{CompanyID: 1, Sender: "DEMO"}
 
-// releaseHeld does the work of the task hold.
-func (d *testStore) releaseHeld() {
+// followApprovals does the work of the task hold.
+func (d *testStore) followApprovals() {
 	d.Helper()
-	holds, err := d.Holds(d.Context())
-	for _, h := range holds {
+	suspensions, err := d.Suspensions(d.Context())
+	for _, h := range suspensions {
 		if h.Over {
 			_, _, failed := d.FollowApproval(d.Context(), h, 0)
 			err = errors.Join(err, failed)
@@ -70,17 +70,17 @@ func TestClaimHoldsUnapproved(t *testing.T) {
 			same(t, "carried at the second try", idsOf(d.claim(7, ids...)), nil)
 			if n := d.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 year' AND claimed_by IS NULL
 				AND pushed_at IS NULL AND attempts = 0`); n != len(ids)-len(want) {
-				t.Errorf("%d are held, want %d", n, len(ids)-len(want))
+				t.Errorf("%d are suspended, want %d", n, len(ids)-len(want))
 			}
-			d.releaseHeld()
+			d.followApprovals()
 			same(t, "carried while nothing has changed", idsOf(d.claim(7, ids...)), nil)
 
 			d.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, 'DEMO', true)
 				ON CONFLICT (company_id, name) DO UPDATE SET approved = true`)
 			d.exec(`UPDATE companies SET approved = true`)
-			d.releaseHeld()
-			if n := d.count(`SELECT count(*) FROM holds`); n != 0 {
-				t.Errorf("%d senders are held", n)
+			d.followApprovals()
+			if n := d.count(`SELECT count(*) FROM suspensions`); n != 0 {
+				t.Errorf("%d senders are suspended", n)
 			}
 			rest := slices.DeleteFunc(ids, func(id int64) bool { return slices.Contains(want, id) })
 			for _, m := range d.claim(7, rest...) {
@@ -88,18 +88,19 @@ func TestClaimHoldsUnapproved(t *testing.T) {
 					t.Errorf("approved again: %+v", m)
 				}
 			}
-			same(t, "still held", rest, nil)
+			same(t, "still suspended", rest, nil)
 		})
 	}
 }
 
-// holdStore is a testStore with long lock timeouts, and another one for the task that releases held messages.
-type holdStore struct {
+// suspensionStore is a testStore with long lock timeouts, and another one for the task that releases suspended
+// messages.
+type suspensionStore struct {
 	*testStore
 	releasing *outbox.Store
 }
 
-func newHoldStore(t *testing.T) *holdStore {
+func newHoldStore(t *testing.T) *suspensionStore {
 	t.Helper()
 	url := testenv.Database(t)
 	open := func(change ...string) *pgxpool.Pool {
@@ -114,7 +115,7 @@ func newHoldStore(t *testing.T) *holdStore {
 		return pool
 	}
 	pool := open()
-	d := &holdStore{testStore: &testStore{TB: t, pool: pool, stores: storesOf(pool), matcher: newMatcher()},
+	d := &suspensionStore{testStore: &testStore{TB: t, pool: pool, stores: storesOf(pool), matcher: newMatcher()},
 		releasing: outbox.New(open("application_name=releasing"))}
 	testenv.Companies(t, pool, 3)
 	return d
@@ -132,19 +133,20 @@ func joined(url string, change []string) (more string) {
 	return more
 }
 
-func (d *holdStore) held() int {
+func (d *suspensionStore) suspended() int {
 	d.Helper()
 	return d.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 year'`)
 }
 
-// TestHoldsInAnyOrder: administrators withdraw and give approvals, in transactions that stay open for a while, beside
-// claims, which stay open as well, and the release of scheduled and of held messages. No message is held without a row
-// of holds. In the end a claim gets all messages if company and sender are approved, else none.
-func TestHoldsInAnyOrder(t *testing.T) {
+// TestSuspendsInAnyOrder: administrators withdraw and give approvals, in transactions that stay open for a while,
+// beside claims, which stay open as well, and the release of scheduled and of suspended messages. No message is
+// suspended without a row of suspensions. In the end a claim gets all messages if company and sender are approved, else
+// none.
+func TestSuspendsInAnyOrder(t *testing.T) {
 	d := newHoldStore(t)
 	ctx, claims := t.Context(), d.claimStatements()
 	rapid.Check(t, func(rt *rapid.T) {
-		for _, table := range []string{"outbox", "scheduled", "holds"} {
+		for _, table := range []string{"outbox", "scheduled", "suspensions"} {
 			d.exec(`DELETE FROM ` + table)
 		}
 		d.exec(`UPDATE companies SET approved = true`)
@@ -214,7 +216,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 				if releasing == nil {
 					releasing = make(chan error, 1)
 					go func() {
-						_, _, err := d.releasing.FollowApproval(ctx, outbox.Hold{CompanyID: 1, Sender: "DEMO", Over: true}, 0)
+						_, _, err := d.releasing.FollowApproval(ctx, outbox.Suspension{CompanyID: 1, Sender: "DEMO", Over: true}, 0)
 						releasing <- err
 					}()
 				}
@@ -222,8 +224,8 @@ func TestHoldsInAnyOrder(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			steps[rapid.IntRange(0, len(steps)-1).Draw(rt, "step")]()
-			if !waits() && d.held() > 0 && d.count(`SELECT count(*) FROM holds`) == 0 {
-				rt.Fatal("messages are held without a row of holds")
+			if !waits() && d.suspended() > 0 && d.count(`SELECT count(*) FROM suspensions`) == 0 {
+				rt.Fatal("messages are suspended without a row of suspensions")
 			}
 		}
 		commit(0)
@@ -231,37 +233,37 @@ func TestHoldsInAnyOrder(t *testing.T) {
 		waits()
 		d.release(0, 10)
 		d.exec(`UPDATE outbox SET claimed_by = NULL`)
-		d.releaseHeld()
+		d.followApprovals()
 		want := 0
 		if d.count(`SELECT count(*) FROM senders s JOIN companies c ON c.id = s.company_id WHERE c.id = 1 AND c.approved
 			AND s.approved`) == 1 {
 			want = len(ids)
 		}
-		if got := len(d.claim(7, ids...)); got != want || d.held() != len(ids)-want {
-			rt.Fatalf("%d are claimed and %d held, want %d claimed of %d", got, d.held(), want, len(ids))
+		if got := len(d.claim(7, ids...)); got != want || d.suspended() != len(ids)-want {
+			rt.Fatalf("%d are claimed and %d suspended, want %d claimed of %d", got, d.suspended(), want, len(ids))
 		}
 	})
 }
 
-// TestHoldBacklog: it holds a sender's backlog, but no messages of an approved sender and no claimed ones. All
+// TestSuspendBacklog: it suspends a sender's backlog, but no messages of an approved sender and no claimed ones. All
 // are released again.
-func TestHoldBacklog(t *testing.T) {
+func TestSuspendBacklog(t *testing.T) {
 	d := newHoldStore(t)
 	ctx := t.Context()
 	ids := d.pending(6)
 	d.claim(7, ids[0])
 	d.exec(`UPDATE senders SET approved = false`)
 	if n, next, err := d.releasing.FollowApproval(ctx, demo, 0); next != 0 || n != 0 || err != nil {
-		t.Errorf("without a row of holds %d are put off, %v", n, err)
+		t.Errorf("without a row of suspensions %d are put off, %v", n, err)
 	}
 	d.claim(7, ids[1])
-	if n, next, err := d.releasing.FollowApproval(ctx, demo, 0); next != 0 || n != 4 || err != nil || d.held() != 5 {
-		t.Errorf("%d are put off and %d held, want 4 and 5, %v", n, d.held(), err)
+	if n, next, err := d.releasing.FollowApproval(ctx, demo, 0); next != 0 || n != 4 || err != nil || d.suspended() != 5 {
+		t.Errorf("%d are put off and %d suspended, want 4 and 5, %v", n, d.suspended(), err)
 	}
 	d.exec(`UPDATE senders SET approved = true`)
 	if n, next, err := d.releasing.FollowApproval(ctx, demo, 0); next != 0 || n != 0 || err != nil {
 		t.Errorf("of an approved sender %d are put off, %v", n, err)
 	}
-	d.releaseHeld()
+	d.followApprovals()
 	same(t, "released", idsOf(d.claim(7, ids...)), ids[1:])
 }

@@ -14,6 +14,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/otp"
+	"intumwa/internal/testenv"
 	"intumwa/sms"
 )
 
@@ -26,13 +27,13 @@ const (
 // later ages everything that happened so far.
 func (a *world) later(t *testing.T, d time.Duration) {
 	t.Helper()
-	a.exec(t, `update test_number_codes set created_at = created_at - $1::interval`, d)
+	a.Exec(t, `update test_number_codes set created_at = created_at - $1::interval`, d)
 }
 
-// start calls StartVerification in a transaction.
+// start calls StartCheck in a transaction.
 func (a *world) start(t *testing.T, r CodeRequest) (code otp.Secret, err error) {
-	err = pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) (err error) {
-		code, err = a.testNumbers.StartVerification(t.Context(), tx, r)
+	err = pgx.BeginFunc(t.Context(), a.Pool, func(tx pgx.Tx) (err error) {
+		code, err = a.testNumbers.StartCheck(t.Context(), tx, r)
 		return err
 	})
 	if err == nil {
@@ -45,7 +46,7 @@ func (a *world) mustStart(t *testing.T, user int64, number sms.Number) string {
 	t.Helper()
 	code, err := a.start(t, CodeRequest{User: user, Number: number})
 	if err != nil {
-		t.Fatalf("StartVerification(%s): %v", number, err)
+		t.Fatalf("StartCheck(%s): %v", number, err)
 	}
 	return code.Code(a.testNumbers.opts.Key)
 }
@@ -53,9 +54,9 @@ func (a *world) mustStart(t *testing.T, user int64, number sms.Number) string {
 func (a *world) mustVerify(t *testing.T, user int64, number sms.Number) {
 	t.Helper()
 	code := a.mustStart(t, user, number)
-	if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err != nil || !n.Verified ||
+	if n, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); err != nil || !n.Verified ||
 		n.PhoneNumber != number {
-		t.Fatalf("ConfirmVerification(%s): %+v, %v", number, n, err)
+		t.Fatalf("ConfirmCheck(%s): %+v, %v", number, n, err)
 	}
 }
 
@@ -66,10 +67,10 @@ func other(code string) string {
 	return "000000"
 }
 
-func TestVerification(t *testing.T) {
+func TestNumberIsChecked(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, "123456"); !errors.Is(err, ErrNoCode) {
+	user := a.User(t, "a@example.com").ID
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, "123456"); !errors.Is(err, ErrNoCode) {
 		t.Errorf("no code yet: %v", err)
 	}
 	code := a.mustStart(t, user, one)
@@ -77,7 +78,7 @@ func TestVerification(t *testing.T) {
 		t.Fatalf("code %q", code)
 	}
 	var secret []byte
-	if err := a.pool.QueryRow(t.Context(), `select secret from test_number_codes`).Scan(&secret); err != nil ||
+	if err := a.Pool.QueryRow(t.Context(), `select secret from test_number_codes`).Scan(&secret); err != nil ||
 		bytes.Contains(secret, []byte(code)) {
 		t.Errorf("the code is stored: %v", err)
 	}
@@ -86,14 +87,14 @@ func TestVerification(t *testing.T) {
 		t.Errorf("before the code: %+v, %v", n, err)
 	}
 	var wrong *WrongCodeError
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
 		wrong.Left != 4 {
 		t.Errorf("a wrong code: %v", err)
 	}
-	if _, err := on(a.pool).testNumbers.ConfirmVerification(t.Context(), user, code); err != nil {
+	if _, err := on(a.Pool).testNumbers.ConfirmCheck(t.Context(), user, code); err != nil {
 		t.Errorf("the code, in another process: %v", err)
 	}
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); !errors.Is(err, ErrNoCode) {
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); !errors.Is(err, ErrNoCode) {
 		t.Errorf("the code again: %v", err)
 	}
 	a.later(t, time.Minute)
@@ -104,23 +105,23 @@ func TestVerification(t *testing.T) {
 
 func TestCodeEnds(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
+	user := a.User(t, "a@example.com").ID
 
 	code := a.mustStart(t, user, one)
 	a.later(t, 10*time.Minute+time.Second)
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); !errors.Is(err, ErrCodeExpired) {
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); !errors.Is(err, ErrCodeExpired) {
 		t.Errorf("after ten minutes: %v", err)
 	}
 
 	code = a.mustStart(t, user, one)
 	for i := range 5 {
 		var wrong *WrongCodeError
-		if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
+		if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, other(code)); !errors.As(err, &wrong) ||
 			wrong.Left != 4-i {
 			t.Errorf("wrong try %d: %v", i+1, err)
 		}
 	}
-	if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); !errors.Is(err, ErrCodeTries) {
+	if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); !errors.Is(err, ErrCodeTries) {
 		t.Errorf("after five tries: %v", err)
 	}
 
@@ -129,18 +130,18 @@ func TestCodeEnds(t *testing.T) {
 	a.later(t, time.Minute)
 	next := a.mustStart(t, user, two)
 	if code != next {
-		if _, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err == nil {
+		if _, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); err == nil {
 			t.Error("the code of the number before is good for the new one")
 		}
 	}
-	if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, next); err != nil || n.PhoneNumber != two {
+	if n, err := a.testNumbers.ConfirmCheck(t.Context(), user, next); err != nil || n.PhoneNumber != two {
 		t.Errorf("the new number's code: %+v, %v", n, err)
 	}
 }
 
 func TestConcurrentTriesAreCounted(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
+	user := a.User(t, "a@example.com").ID
 	code := a.mustStart(t, user, one)
 	var (
 		all   sync.WaitGroup
@@ -149,7 +150,7 @@ func TestConcurrentTriesAreCounted(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			var wrong *WrongCodeError
-			_, err := a.testNumbers.ConfirmVerification(t.Context(), user, other(code))
+			_, err := a.testNumbers.ConfirmCheck(t.Context(), user, other(code))
 			switch {
 			case errors.As(err, &wrong):
 				tried.Add(1)
@@ -166,8 +167,8 @@ func TestConcurrentTriesAreCounted(t *testing.T) {
 
 func TestCodesAreLimited(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
-	stranger := a.mustUser(t, "b@example.com").ID
+	user := a.User(t, "a@example.com").ID
+	stranger := a.User(t, "b@example.com").ID
 	var soon *TooSoonError
 
 	a.mustStart(t, user, one)
@@ -206,7 +207,7 @@ func TestConcurrentRequestsSendOneCode(t *testing.T) {
 		sent atomic.Int64
 	)
 	for i := range 8 {
-		user := a.mustUser(t, fmt.Sprintf("u%d@example.com", i)).ID
+		user := a.User(t, fmt.Sprintf("u%d@example.com", i)).ID
 		all.Go(func() {
 			var soon *TooSoonError
 			_, err := a.start(t, CodeRequest{User: user, Number: one})
@@ -226,7 +227,7 @@ func TestConcurrentRequestsSendOneCode(t *testing.T) {
 
 func TestReplacements(t *testing.T) {
 	a := newWorld(t)
-	user := a.mustUser(t, "a@example.com").ID
+	user := a.User(t, "a@example.com").ID
 	_, text := a.mustToken(t, "a@example.com")
 	hour := func() { a.later(t, time.Hour) }
 
@@ -239,7 +240,7 @@ func TestReplacements(t *testing.T) {
 		if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
 			t.Errorf("replacement %d does not clear the verification: %+v, %v", i+1, p, err)
 		}
-		if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err != nil || n.Replacements != i+1 {
+		if n, err := a.testNumbers.ConfirmCheck(t.Context(), user, code); err != nil || n.Replacements != i+1 {
 			t.Fatalf("replacement %d: %+v, %v", i+1, n, err)
 		}
 		if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != number {
@@ -258,5 +259,5 @@ func TestReplacements(t *testing.T) {
 		t.Errorf("by an operator: %+v, %v", n, err)
 	}
 	_, err := a.testNumbers.SetTestNumber(t.Context(), "unknown@example.com", one, true)
-	wants(t, "an unknown owner", err, accounts.ErrNotFound, "unknown@example.com")
+	testenv.Wants(t, "an unknown owner", err, accounts.ErrNotFound, "unknown@example.com")
 }

@@ -23,7 +23,7 @@ const (
 	codesPerHour = 5           // to one account, and to one number
 )
 
-// Reasons of a failed verification, for the user.
+// Reasons of a failed check, for the user.
 var (
 	ErrVerifiedAlready = accounts.Errorf(nil, "this number is verified already")
 	ErrReplacements    = accounts.Errorf(nil, "the test number cannot be replaced any more")
@@ -52,14 +52,14 @@ func (e *WrongCodeError) Error() string { return "the code is not right" }
 // ForUser marks the text.
 func (e *WrongCodeError) ForUser() {}
 
-// StartVerification makes a number the user's unverified test number and returns a new code of six digits, for the
+// StartCheck makes a number the user's unverified test number and returns a new code of six digits, for the
 // caller to send. An earlier code becomes invalid. Call Started after the transaction, which the caller commits with
 // the message.
 //
-// Replacing a verified number counts as a replacement and ends its verification at once. The errors are [TooSoonError],
+// Replacing a verified number counts as a replacement and ends its check at once. The errors are [TooSoonError],
 // [CodeLimitError], [ErrVerifiedAlready], [ErrReplacements] (see [accounts.ForUser]), or those of Postgres.
-func (a *Store) StartVerification(ctx context.Context, tx pgx.Tx, r CodeRequest) (code otp.Secret, err error) {
-	err = lockVerification(ctx, tx, r.User, r.Number)
+func (a *Store) StartCheck(ctx context.Context, tx pgx.Tx, r CodeRequest) (code otp.Secret, err error) {
+	err = lockCheck(ctx, tx, r.User, r.Number)
 	if err == nil {
 		err = mayReceiveCode(ctx, tx, r.User, r.Number)
 	}
@@ -73,12 +73,12 @@ func (a *Store) StartVerification(ctx context.Context, tx pgx.Tx, r CodeRequest)
 		code, err = a.storeCode(ctx, tx, r)
 	}
 	if err != nil {
-		return nil, accounts.Wrap("starting the verification of a test number", err)
+		return nil, accounts.Wrap("starting the check of a test number", err)
 	}
 	return code, nil
 }
 
-// Started ends StartVerification after its commit, or after a COMMIT without an answer.
+// Started ends StartCheck after its commit, or after a COMMIT without an answer.
 func (a *Store) Started(r CodeRequest) {
 	if !r.Own {
 		a.codes.free.Inc()
@@ -86,9 +86,9 @@ func (a *Store) Started(r CodeRequest) {
 	a.opts.Forget()
 }
 
-// ConfirmVerification verifies the user's test number with the code that was sent to it. The errors are [ErrNoCode],
+// ConfirmCheck verifies the user's test number with the code that was sent to it. The errors are [ErrNoCode],
 // [ErrCodeExpired], [ErrCodeTries], [WrongCodeError], or those of Postgres.
-func (a *Store) ConfirmVerification(ctx context.Context, userID int64, code string) (TestNumber, error) {
+func (a *Store) ConfirmCheck(ctx context.Context, userID int64, code string) (TestNumber, error) {
 	var (
 		n       TestNumber
 		verdict error // kept out of the transaction's error: a wrong try must be committed
@@ -124,8 +124,8 @@ func lockUser(ctx context.Context, tx pgx.Tx, userID int64) error {
 	return err
 }
 
-// lockVerification serializes verifications of this user and of this number, so their codes are counted correctly.
-func lockVerification(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
+// lockCheck serializes the checks of this user and of this number, so their codes are counted correctly.
+func lockCheck(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
 	if err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (a *Store) storeUnverified(ctx context.Context, tx pgx.Tx, userID int64, nu
 		return err
 	case current.Verified && current.PhoneNumber == number:
 		return ErrVerifiedAlready
-	case current.Verified && current.Replacements >= a.opts.Replacements:
+	case current.Verified && current.Left() == 0:
 		return ErrReplacements
 	case current.Verified:
 		current.Replacements++
