@@ -87,11 +87,12 @@ var byHand = []struct{ page, has, why string }{
 
 // changes matches a command that changes a machine. Commands of `intumwa admin` are in TestManualNamesCommands.
 var changes = regexp.MustCompile(
-	`(?m)\bsystemctl (?:--\w+ )?(?:start|stop|restart|enable|disable|reload)\b|(?:^|[;&|{(] *|-- (?:env \S+ ` +
-		`)?)(?:install|cp|mv|rm|rsync|apt-get (?:install|remove)|nano|` +
-		`createdb|pg_basebackup|pg_ctlcluster|intumwa-backup|intumwa migrate|intumwa admin restored|docker|helm (?:install|upgrade)) |\bsed -i|alter system|pg_promote|pg_drop|update \w+ set|` +
-		`create role|config (?:set|rewrite)|acl setuser|edit-config|patronictl .*(?:restart|remove|switchover|reinit)|kubectl
-		.*(?:create|scale|label|rollout|delete)|> ?/etc`)
+	`(?m)\bsystemctl (?:--\w+ )?(?:start|stop|restart|enable|disable|reload)\b|` +
+		`(?:^|[;&|{(] *|-- (?:env \S+ )?)(?:install|cp|mv|rm|rsync|apt-get (?:install|remove)|nano|createdb|` +
+		`pg_basebackup|pg_ctlcluster|intumwa-backup|intumwa migrate|intumwa admin restored|docker|` +
+		`helm (?:install|upgrade)) |\bsed -i|alter system|pg_promote|pg_drop|update \w+ set|` +
+		`create role|config (?:set|rewrite)|acl setuser|edit-config|` +
+		`patronictl .*(?:restart|remove|switchover|reinit)|kubectl .*(?:create|scale|label|rollout|delete)|> ?/etc`)
 
 // Pieces of shell that are no words of a command.
 var (
