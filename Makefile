@@ -21,7 +21,7 @@ help: ## list what there is
 
 build: ## compile bin/intumwa, and bin/intumwa-dev with the carrier simulator
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -pgo='$(PROFILE)' -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/intumwa ./cmd/intumwa-dev
+	CGO_ENABLED=0 go build -tags nomsgpack -trimpath -pgo='$(PROFILE)' -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/intumwa ./cmd/intumwa-dev
 
 release bench: PROFILE := cmd/intumwa/release.pgo
 release: build ## what operators get, in bin/: an archive, a .deb, an .rpm, the SBOM, and their SHA-256

@@ -48,7 +48,8 @@ static class Cases
             var f = line.Split(' ').Select(text => Encoding.UTF8.GetString(Convert.FromBase64String(text))).ToArray();
             var headers = new Dictionary<string, string>(StringComparer.OrdinalIgnoreCase);
             for (var i = 3; i < f.Length; i += 2) headers[f[i]] = f[i + 1];
-            verdicts.Add(Webhook.Verify(f[0], headers, Encoding.UTF8.GetBytes(f[1]), long.Parse(f[2])) ? "true" : "false");
+            verdicts.Add(Webhook.Verify(f[0], headers, Encoding.UTF8.GetBytes(f[1]), long.Parse(f[2]))
+                ? "true" : "false");
         }
         Console.WriteLine("[" + string.Join(",", verdicts) + "]");
     }

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -178,69 +176,7 @@ func (k *checker) words(l leaf, words []string) {
 	}
 }
 
-func (k *checker) listeners(c *Config) {
-	taken := map[string]string{}
-	for _, l := range []struct{ key, address string }{
-		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen},
-		{"kannel.listen", c.Kannel.Listen}, {"smpp_server.listen", c.SMPPServer.Listen},
-	} {
-		if l.address == "" && (l.key == "kannel.listen" || l.key == "smpp_server.listen") {
-			continue // off
-		}
-		port, err := portOf(l.address)
-		switch other := taken[l.address]; {
-		case err != nil:
-			k.problem(l.key, "%s", err)
-		case port != 0 && other != "":
-			k.problem(l.key, "is the same as %s", other)
-		default:
-			taken[l.address] = l.key
-		}
-	}
-	k.networks("api.trusted_proxies", c.API.TrustedProxies,
-		"strangers could claim any address in X-Forwarded-For, and so pass every limit per address")
-	k.openOps(c)
-}
-
-// smppServer checks that no password crosses a public network in plain.
-func (k *checker) smppServer(s *SMPPServer) {
-	switch host, _, err := net.SplitHostPort(s.Listen); {
-	case s.Listen == "" || err != nil: // off, or reported
-	case s.TLS == ServerTLS{}:
-		if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() && !ip.Unmap().IsPrivate() {
-			k.problem("smpp_server.tls", "is required, because smpp_server.listen is neither a loopback nor a private address: "+
-				"passwords would cross the network readable")
-		}
-	case s.TLS.Cert == "" || s.TLS.Key == "":
-		k.problem("smpp_server.tls", "needs both cert and key")
-	case slices.Contains(k.roles, "smpp"):
-		if _, err := tls.LoadX509KeyPair(s.TLS.Cert, s.TLS.Key); err != nil {
-			k.problem("smpp_server.tls", "%s", err)
-		}
-	}
-}
-
-// portOf parses host:port; the host is optional.
-func portOf(address string) (int, error) {
-	_, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return 0, errors.New("must be host:port")
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return 0, errors.New("must have a port from 0 to 65535")
-	}
-	return int(port), nil
-}
-
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._-]+:[0-9]{1,5}$|^\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]:[0-9]{1,5}$`)
-
-// remote accepts only host and port. Anything more, such as a password, would appear in logs and errors.
-func (k *checker) remote(path, address string) {
-	if port, err := portOf(address); err != nil || port == 0 || !plainAddress.MatchString(address) {
-		k.problem(path, "must be host:port and nothing else, no scheme, user or password")
-	}
-}
 
 var redisPrefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
 
@@ -310,41 +246,6 @@ func (d *Dashboard) Local() bool {
 func loopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
-}
-
-// MailServer is the server in mail.url.
-type MailServer struct {
-	Address            string
-	Username, Password string
-	TLS                string // starttls, tls or none
-}
-
-// Server parses mail.url; zero if it is empty.
-func (m *Mail) Server() (server MailServer, err error) {
-	if m.URL == "" {
-		return MailServer{}, nil
-	}
-	wrong := errors.New(
-		"must be smtp://user:password@host:port or smtps://; in the password write / as %2F, ? as %3F, # " +
-			"as %23 and @ as %40")
-	u, err := url.Parse(string(m.URL))
-	if err != nil || !plainAddress.MatchString(u.Host) || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
-		u.Fragment != "" {
-		return MailServer{}, wrong
-	}
-	server.Address, server.Username = u.Host, u.User.Username()
-	server.Password, _ = u.User.Password()
-	switch {
-	case u.Scheme == "smtps":
-		server.TLS = "tls"
-	case u.Scheme == "smtp" && loopback(u.Hostname()):
-		server.TLS = "none"
-	case u.Scheme == "smtp":
-		server.TLS = "starttls"
-	default:
-		return MailServer{}, wrong
-	}
-	return server, nil
 }
 
 // leastOTPKey is the minimum length of the key of one-time codes: a shorter one can be guessed.
