@@ -33,6 +33,12 @@ var (
 	groupWords    = []string{"group", "groups", "groupe", "groupes", "umugwi", "imigwi"}
 )
 
+// groupSeparators are between the groups of a cell.
+const groupSeparators = ",;|"
+
+// ignoredWords are columns of files that an export wrote.
+var ignoredWords = []string{"consent_source", "consented_at"}
+
 // languageNames are what people write in a column of languages.
 var languageNames = map[string]string{"rn": "rn", "kirundi": "rn", "ikirundi": "rn", "run": "rn",
 	"fr": "fr", "francais": "fr", "french": "fr", "igifaransa": "fr", "fra": "fr",
@@ -52,7 +58,7 @@ func columnsOf(lang *texts.Language, t *sheets.Table, known []string) (columns [
 		switch {
 		case i == t.Numbers:
 			c.Use = UseNumber
-		case t.Bare, header == "":
+		case t.Bare, header == "", slices.Contains(ignoredWords, name):
 		case slices.Contains(nameWords, name):
 			c.Use = UseName
 		case slices.Contains(languageWords, name):
@@ -114,7 +120,7 @@ func read(lang *texts.Language, t *sheets.Table, columns []Column, line *sheets.
 			}
 			e.Language = &language
 		case UseGroups:
-			for _, group := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",;|/\n", r) }) {
+			for _, group := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(groupSeparators+"\n", r) }) {
 				if strings.TrimSpace(group) == "" {
 					continue
 				}

@@ -29,6 +29,7 @@ import (
 	"intumwa/billing"
 	"intumwa/campaigns"
 	"intumwa/configs"
+	"intumwa/contacts"
 	"intumwa/dashboard"
 	"intumwa/dashboard/web"
 	"intumwa/dispatcher"
@@ -285,6 +286,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	sending := campaigns.New(campaigns.Deps{Pool: pool, Holders: holders, People: users, Ledger: billing.New(pool),
 		Intake: in, Plan: plan, Log: g.log})
+	imports := contacts.NewImports(pool, plan, g.log)
 	files, err := exports.New(pool, shorter(c.Retention.Bodies, c.Retention.Messages), g.log)
 	if err != nil {
 		return fmt.Errorf("exports: %w", err)
@@ -303,6 +305,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("letters", post.Run)
 		life.run("verifications", in.RunVerifications)
 		life.run("campaigns", sending.Run)
+		life.run("contacts", imports.Run)
 		life.run("exports", files.Run)
 		life.run("tallies", func(ctx context.Context) error { return statistics.New(pool).RunTallies(ctx, g.log) })
 	}

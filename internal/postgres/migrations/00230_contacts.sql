@@ -85,6 +85,9 @@ CREATE TABLE contact_import_rows (
     PRIMARY KEY (import_id, n)
 );
 
+-- The groups that a campaign goes to, and those whose members it leaves out; NULL: it goes to the numbers of a file.
+ALTER TABLE campaigns ADD COLUMN audience jsonb;
+
 ALTER TABLE letters DROP CONSTRAINT letters_kind_check, ADD CONSTRAINT letters_kind_check CHECK (kind IN ('approval',
     'verification', 'sender', 'registration', 'balance', 'webhook', 'endpoint', 'tries', 'password', 'two-step', 'key', 'reset',
     'contacts'));
