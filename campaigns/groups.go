@@ -45,7 +45,7 @@ func (c *Campaigns) KeepGroups(ctx context.Context, lang *texts.Language, compan
 	}
 	most, _ := Limits(company)
 	err = c.keep(ctx, made, func(tx pgx.Tx) (func() (Row, error), error) {
-		members, err := contacts.Members(ctx, tx, company.ID, *made.Audience)
+		members, err := contacts.Open(ctx, tx, company.ID, *made.Audience)
 		read := 0
 		return func() (row Row, err error) {
 			member, err := members()

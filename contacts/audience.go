@@ -39,11 +39,22 @@ func (s *Store) GroupsOf(ctx context.Context, company int64, a Audience) ([]Grou
 	return found, err
 }
 
+// Members returns up to most members of a company's group, in the order of their ids. The error is [ErrNoGroup] if the
+// company lacks it.
+func (s *Store) Members(ctx context.Context, company, group int64, most int) ([]Contact, error) {
+	if _, err := s.Group(ctx, company, group); err != nil {
+		return nil, err
+	}
+	return postgres.All(ctx, s.db, "reading the members of a group", scanContact, `SELECT `+contactColumns+`
+		FROM contacts c WHERE c.company_id = $1 AND c.id IN (SELECT contact_id FROM contact_members WHERE group_id = $2
+		ORDER BY contact_id LIMIT $3) ORDER BY c.id`, company, group, most)
+}
+
 const fetched = 1000 // contacts at a time
 
-// Members returns who is in an audience at this moment, each once, whatever happens while they are read: next returns
+// Open returns who is in an audience at this moment, each once, whatever happens while they are read: next returns
 // one after another, without Groups, and [io.EOF] after the last. The transaction reads nothing else of this kind.
-func Members(ctx context.Context, tx pgx.Tx, company int64, a Audience) (next func() (Contact, error), err error) {
+func Open(ctx context.Context, tx pgx.Tx, company int64, a Audience) (next func() (Contact, error), err error) {
 	groups, without := a.ids()
 	if _, err := tx.Exec(ctx, `DECLARE audience NO SCROLL CURSOR FOR SELECT c.id, c.company_id, c.phone_number, c.name, c.language,
 			c.fields FROM contacts c WHERE c.company_id = $1 AND c.id IN (SELECT contact_id FROM contact_members

@@ -37,6 +37,7 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/inbound/switchboard"
 	"intumwa/intake"
+	"intumwa/internal/audit"
 	"intumwa/internal/letters"
 	"intumwa/internal/mail"
 	"intumwa/internal/notices"
@@ -46,6 +47,7 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/messages/statistics"
+	"intumwa/operations"
 	"intumwa/reports/exports"
 	"intumwa/smppserver"
 	"intumwa/smppserver/binds"
@@ -258,7 +260,10 @@ func (g *gateway) serve(ctx context.Context) error {
 		deps := api.Deps{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in,
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
 			Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
-			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel}
+			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel,
+			Contacts: contacts.New(lookups), By: func(user int64) api.Acts {
+				return operations.By(audit.User(user), nil, operations.Deps{Pool: lookups})
+			}}
 		if handler, err = api.New(deps, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL,
 			DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
