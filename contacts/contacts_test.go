@@ -296,3 +296,56 @@ func TestList(t *testing.T) {
 		t.Error(names, err)
 	}
 }
+
+// TestListReads: a page reads about as many rows as it shows, however many contacts there are.
+func TestListReads(t *testing.T) {
+	d := newTestStore(t)
+	large, small := d.group(1, "large"), d.group(1, "small")
+	for _, statement := range []string{
+		`INSERT INTO contacts (company_id, phone_number, name, name_key) SELECT 1 + n % 2, '+257' || 79000000 + n,
+			'N' || n % 1000, 'n' || n % 1000 FROM generate_series(1, 20000) n`,
+		`INSERT INTO contact_members SELECT $1, id FROM contacts WHERE company_id = 1`, `ANALYZE contacts`} {
+		args := []any{large}
+		if !strings.Contains(statement, "$1") {
+			args = nil
+		}
+		if _, err := d.pool.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		contacts.Filter
+		most int64
+	}{
+		"all": {contacts.Filter{}, 150}, "group": {contacts.Filter{Group: large}, 150},
+		"name": {contacts.Filter{Name: "n"}, 150}, "rare name": {contacts.Filter{Name: "n998"}, 150},
+		"number": {contacts.Filter{Number: "+257790"}, 150}, "whole number": {contacts.Filter{Number: "+25779000002"}, 10},
+		"name in a group": {contacts.Filter{Name: "n", Group: small}, 1100},
+	} {
+		after := ""
+		for range 2 { // the first page, and the next one
+			d.tx(func(ctx context.Context, tx pgx.Tx) error {
+				var before, scanned, fetched int64
+				read := func() error {
+					return tx.QueryRow(ctx, `SELECT seq_tup_read, idx_tup_fetch FROM pg_stat_xact_user_tables
+						WHERE relname = 'contacts'`).Scan(&scanned, &fetched)
+				}
+				if err := read(); err != nil {
+					return err
+				}
+				all := scanned
+				before = fetched
+				_, next, err := d.Store.In(tx).List(ctx, 1, test.Filter, after, 50)
+				if err != nil {
+					return err
+				}
+				after = next
+				err = read()
+				if scanned > all || fetched-before > test.most {
+					t.Errorf("%s: %d rows scanned, %d fetched", name, scanned-all, fetched-before)
+				}
+				return err
+			})
+		}
+	}
+}

@@ -302,11 +302,13 @@ func (s *Store) Join(ctx context.Context, tx pgx.Tx, company, group int64, numbe
 // Leave ends a number's membership of a company's group in the caller's transaction; it stays a contact. left is false
 // if it was no member.
 func (s *Store) Leave(ctx context.Context, tx pgx.Tx, company, group int64, number sms.Number) (left bool, err error) {
-	err = tx.QueryRow(ctx, `WITH locked AS (
-			SELECT c.id FROM contacts c JOIN contact_groups g ON g.company_id = c.company_id AND g.id = $2
-			WHERE c.company_id = $1 AND c.phone_number = $3 FOR NO KEY UPDATE OF c FOR KEY SHARE OF g
+	err = tx.QueryRow(ctx, `WITH member AS (
+			SELECT id FROM contacts WHERE company_id = $1 AND phone_number = $3 FOR NO KEY UPDATE
+		), locked AS (
+			SELECT id FROM contact_groups WHERE id = $2 AND company_id = $1 AND EXISTS (SELECT FROM member) FOR KEY SHARE
 		), gone AS (
-			DELETE FROM contact_members WHERE group_id = $2 AND contact_id IN (SELECT id FROM locked) RETURNING 1
+			DELETE FROM contact_members WHERE group_id IN (SELECT id FROM locked)
+			AND contact_id IN (SELECT id FROM member) RETURNING 1
 		), counted AS (
 			UPDATE contact_groups SET members = members - 1 WHERE id = $2 AND EXISTS (SELECT FROM gone)
 		)

@@ -96,7 +96,7 @@ func Search(typed string) (f Filter) {
 }
 
 // scanned is how many contacts a page of a group's members by name or number reads at most.
-const scanned = 5000
+const scanned = 1000
 
 // List returns up to limit contacts of a company: by name or number if the filter has one, else the latest first. after
 // is the previous page's next, "" for the first page; next is "" after the last. A page of a group's members by name or
@@ -116,20 +116,30 @@ func (s *Store) List(ctx context.Context, company int64, f Filter, after string,
 		matches, reads, args[1] = member, scanned, scanned
 	}
 	args = append(args, f.Group)
-	switch prefix := fold(f.Name); {
+	switch prefix := fold(postgres.Text(f.Name)); {
 	case f.Number != "":
-		args = append(args, f.Number, f.Number+"~", prefix, key)
+		start := f.Number
+		if after != "" {
+			start = key + " " // behind it
+		}
+		args = append(args, start, f.Number+"~", prefix)
 		query = `SELECT c.id, c.phone_number, ` + matches + ` AND starts_with(c.name_key, $6)
 			FROM contacts c WHERE c.company_id = $1 AND c.phone_number >= $4 AND c.phone_number < $5
-			AND c.phone_number > $7 AND $3::bigint IS NOT NULL ORDER BY c.phone_number LIMIT $2`
+			AND $3::bigint IS NOT NULL ORDER BY c.phone_number LIMIT $2`
 	case prefix != "":
-		args = append(args, prefix, prefix+"\U0010ffff", key, id)
-		query = `SELECT c.id, c.name_key, ` + matches + ` FROM contacts c WHERE c.company_id = $1 AND c.name_key >= $4
-			AND c.name_key < $5 AND (c.name_key, c.id) > ($6, $7) AND $3::bigint IS NOT NULL ORDER BY c.name_key, c.id LIMIT $2`
+		if after == "" {
+			key = prefix
+		}
+		// One lower bound: with two, PostgreSQL may begin at the first name of all.
+		args = append(args, key, id, prefix+"\U0010ffff")
+		query = `SELECT c.id, c.name_key, ` + matches + ` FROM contacts c WHERE c.company_id = $1
+			AND (c.name_key, c.id) > ($4, $5::bigint) AND c.name_key < $6 AND $3::bigint IS NOT NULL
+			ORDER BY c.name_key, c.id LIMIT $2`
 	case f.Group != 0:
 		args = append(args, before(id))
-		query = `SELECT c.id, '', c.company_id = $1 FROM contact_members m JOIN contacts c ON c.id = m.contact_id
-			WHERE m.group_id = $3 AND m.contact_id < $4 ORDER BY m.contact_id DESC LIMIT $2`
+		query = `WITH m AS MATERIALIZED (SELECT contact_id FROM contact_members WHERE group_id = $3 AND contact_id < $4
+				ORDER BY contact_id DESC LIMIT $2)
+			SELECT c.id, '', c.company_id = $1 FROM m JOIN contacts c ON c.id = m.contact_id ORDER BY c.id DESC`
 	default:
 		args = []any{company, limit + 1, before(id)}
 		query = `SELECT c.id, '', true FROM contacts c WHERE c.company_id = $1 AND c.id < $3 ORDER BY c.id DESC LIMIT $2`
@@ -195,5 +205,5 @@ func parseCursor(text string) (key string, id int64, ok bool) {
 	number, encoded, _ := strings.Cut(text, ".")
 	id, err := strconv.ParseInt(number, 10, 64)
 	raw, bad := base64.RawURLEncoding.DecodeString(encoded)
-	return string(raw), id, err == nil && id > 0 && bad == nil
+	return string(raw), id, err == nil && id > 0 && bad == nil && string(raw) == postgres.Text(string(raw))
 }

@@ -234,6 +234,9 @@ func (c *adminContactsDeleteCmd) do(ctx context.Context, o *operator) (any, erro
 	if err == nil && deleted == 0 && len(which.IDs) > 0 {
 		err = contacts.ErrNotFound
 	}
+	if deleted == 0 {
+		return done(object{{"deleted", 0}}, err)
+	}
 	return object{{"deleted", deleted}}, err
 }
 

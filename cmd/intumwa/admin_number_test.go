@@ -140,6 +140,13 @@ func TestEraseNumber(t *testing.T) {
 	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data, delivered)
 		VALUES (1, 900 * 8 + 7, now(), $1, $2, true)`, number, finished+`,"client_reference":"login 7"}`)
 
+	s.exec(`INSERT INTO contacts (company_id, phone_number, name, fields) VALUES (1, $1, 'Aline', '{"classe": "3"}')`, number)
+	s.exec(`INSERT INTO contact_books (company_id, contacts, fields) VALUES (1, 1, '{classe}')`)
+	s.exec(`INSERT INTO campaigns (ulid, company_id, name, sender, template, reading)
+		VALUES ('00000000-0000-0000-0000-000000000001', 1, '', '', '', '{}')`)
+	s.exec(`INSERT INTO campaign_rows (campaign, n, line, number, variables, segments, ucs2, opted_out, repeated)
+		VALUES ('00000000-0000-0000-0000-000000000001', 1, 1, $1, '{}', 1, false, false, false)`, number)
+
 	about := func(verb string) []string {
 		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
 	}
@@ -147,7 +154,8 @@ func TestEraseNumber(t *testing.T) {
 	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 ||
 		len(kinds["event"]) != 3 || kinds["event"][2]["state"] != "fetched" || len(kinds["verification"]) != 2 ||
 		strings.Contains(fmt.Sprint(kinds["verification"]), "secret") || len(kinds["bind"]) != 1 ||
-		kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 {
+		kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 || len(kinds["contact"]) != 1 ||
+		kinds["contact"][0]["name"] != "Aline" {
 		t.Errorf("%v", kinds)
 	}
 	for i, text := range []string{"fourth", "third", "second", "first"} {
@@ -166,7 +174,7 @@ func TestEraseNumber(t *testing.T) {
 	}
 	erase(
 		exitError,
-		`{"number":"+25779****12","messages":2,"pending":5,"receipts":0,"inbound":0,"binds":1,"events":2,"test_codes":1,"verifications":1,"test_numbers":1,"exports":1}`)
+		`{"number":"+25779****12","messages":2,"pending":5,"receipts":0,"inbound":0,"binds":1,"events":2,"test_codes":1,"verifications":1,"test_numbers":1,"contacts":1,"exports":1}`)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '+2577XXXXX12' AND body = ''`, 2)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '+2577XXXXX12'`, 2)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts IS NOT NULL AND attempts::text NOT LIKE '%excerpt%'`,
@@ -186,15 +194,16 @@ func TestEraseNumber(t *testing.T) {
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
 	erase(
 		exitOK,
-		`{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,"verifications":1,"test_numbers":1,"exports":0}`)
+		`{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,"verifications":1,"test_numbers":1,"contacts":0,"exports":0}`)
 	erase(
 		exitOK,
-		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"verifications":0,"test_numbers":1,"exports":0}`)
+		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"verifications":0,"test_numbers":1,"contacts":0,"exports":0}`)
 	s.holds(`SELECT count(*) FROM events WHERE phone_number = '`+number+`' OR data ~ '79123412|Yego|Oya'`, 0)
 	if _, shown, _ := s.run("", append([]string{"admin"}, about("erase")...)...); !strings.HasPrefix(
 		shown, "number         +25779****12\nmessages       0\n") {
 		t.Errorf("without --json: %q", shown)
 	}
+	s.holds(`SELECT (SELECT count(*) FROM contacts) + (SELECT count(*) FROM campaign_rows)`, 0)
 	s.holds(`SELECT (SELECT count(*) FROM receipts) + (SELECT count(*) FROM concat_refs) + (SELECT count(*) FROM messages
 		WHERE phone_number = '`+number+`')`, 0)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '`+other+`' AND body <> ''`, 1)
@@ -264,15 +273,15 @@ func TestErasePurgedNumber(t *testing.T) {
 	const named = `SELECT count(*) FROM webhook_deliveries WHERE phone_number || coalesce(data, '') LIKE '%79123412%'`
 	erase(
 		exitError,
-		`{"number":"+25779****12","messages":0,"pending":1,"receipts":0,"inbound":0,"binds":0,"events":3,"test_codes":0,"verifications":0,"test_numbers":0,"exports":0}`)
+		`{"number":"+25779****12","messages":0,"pending":1,"receipts":0,"inbound":0,"binds":0,"events":3,"test_codes":0,"verifications":0,"test_numbers":0,"contacts":0,"exports":0}`)
 	s.holds(named, 1)
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
 	erase(
 		exitOK,
-		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":1,"test_codes":0,"verifications":0,"test_numbers":0,"exports":0}`)
+		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":1,"test_codes":0,"verifications":0,"test_numbers":0,"contacts":0,"exports":0}`)
 	erase(
 		exitOK,
-		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"verifications":0,"test_numbers":0,"exports":0}`)
+		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"verifications":0,"test_numbers":0,"contacts":0,"exports":0}`)
 	s.holds(named, 0)
 	// another number's
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE labels = 'patient 8' OR data LIKE '%Yego%'`, 2)

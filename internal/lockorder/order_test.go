@@ -27,6 +27,8 @@ var exceptions = []exception{
 	{"concat_refs", "", "messages/retention/purgemessages.go", "it locks rows of long final messages, which no transaction locks " +
 		"before it waits for a reference"},
 	{"concat_refs", "", "messages/retention/obscure.go", "as above"},
+	{"contact_import_rows", "contact_imports", "contacts/imports.go",
+		"nobody sees an import before the transaction that checks it is committed"},
 }
 
 type (
