@@ -317,9 +317,9 @@ func TestListReads(t *testing.T) {
 		contacts.Filter
 		most int64
 	}{
-		"all": {contacts.Filter{}, 150}, "group": {contacts.Filter{Group: large}, 150},
-		"name": {contacts.Filter{Name: "n"}, 150}, "rare name": {contacts.Filter{Name: "n998"}, 150},
-		"number": {contacts.Filter{Number: "+257790"}, 150}, "whole number": {contacts.Filter{Number: "+25779000002"}, 10},
+		"all": {contacts.Filter{}, 200}, "group": {contacts.Filter{Group: large}, 200},
+		"name": {contacts.Filter{Name: "n"}, 200}, "rare name": {contacts.Filter{Name: "n998"}, 200},
+		"number": {contacts.Filter{Number: "+257790"}, 200}, "whole number": {contacts.Filter{Number: "+25779000002"}, 10},
 		"name in a group": {contacts.Filter{Name: "n", Group: small}, 1100},
 	} {
 		after := ""

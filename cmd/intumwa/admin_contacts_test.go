@@ -57,7 +57,7 @@ func TestAdminContacts(t *testing.T) {
 		"one of --id, --number, --group and --all": of("delete"),
 		"no such contact or group":                 of("delete", "--id", "1"), "the company has no such group": of("delete", "--group", "99"),
 		"not the beginning of a number": of("list", "--number", "x"),
-		"not found":                     {"contacts", "import", "--company", "99", file},
+		"no company with id 99":         {"contacts", "import", "--company", "99", file},
 	} {
 		s.refused(reason, "", append([]string{"admin"}, args...)...)
 	}
