@@ -24,6 +24,7 @@ const (
 	Balance      = "balance"
 	Webhook      = "webhook"
 	Endpoint     = "endpoint"
+	Contacts     = "contacts" // all of a company's contacts were exported
 
 	// To a user, about the account.
 	Tries    = "tries"
@@ -49,6 +50,12 @@ type Letter struct {
 type BalanceValues struct {
 	Credits   int64 `json:"credits"`
 	Threshold int64 `json:"threshold"`
+}
+
+// ContactsValues are the values of a letter about an export of contacts.
+type ContactsValues struct {
+	By       string `json:"by"` // the e-mail of the user; "": an operator
+	Contacts int    `json:"contacts"`
 }
 
 // KeyValues are the values of a letter about a new API key.

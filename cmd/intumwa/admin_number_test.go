@@ -141,6 +141,13 @@ func TestEraseNumber(t *testing.T) {
 	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data, delivered)
 		VALUES (1, 900 * 8 + 7, now(), $1, $2, true)`, number, finished+`,"client_reference":"login 7"}`)
 
+	s.exec(`INSERT INTO contacts (company_id, phone_number, name, fields) VALUES (1, $1, 'Aline', '{"classe": "3"}')`, number)
+	s.exec(`INSERT INTO contact_books (company_id, contacts, fields) VALUES (1, 1, '{classe}')`)
+	s.exec(`INSERT INTO campaigns (ulid, company_id, name, sender, template, reading)
+		VALUES ('00000000-0000-0000-0000-000000000001', 1, '', '', '', '{}')`)
+	s.exec(`INSERT INTO campaign_rows (campaign, n, line, number, variables, segments, ucs2, opted_out, repeated)
+		VALUES ('00000000-0000-0000-0000-000000000001', 1, 1, $1, '{}', 1, false, false, false)`, number)
+
 	about := func(verb string) []string {
 		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
 	}
@@ -148,7 +155,8 @@ func TestEraseNumber(t *testing.T) {
 	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 ||
 		len(kinds["event"]) != 3 || kinds["event"][2]["state"] != "fetched" || len(kinds["verification"]) != 2 ||
 		strings.Contains(fmt.Sprint(kinds["verification"]), "secret") || len(kinds["bind"]) != 1 ||
-		kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 {
+		kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 || len(kinds["contact"]) != 1 ||
+		kinds["contact"][0]["name"] != "Aline" {
 		t.Errorf("%v", kinds)
 	}
 	for i, text := range []string{"fourth", "third", "second", "first"} {
@@ -199,6 +207,7 @@ func TestEraseNumber(t *testing.T) {
 		shown, "number         +25779****12\nmessages       0\n") {
 		t.Errorf("without --json: %q", shown)
 	}
+	s.holds(`SELECT (SELECT count(*) FROM contacts) + (SELECT count(*) FROM campaign_rows)`, 0)
 	s.holds(`SELECT (SELECT count(*) FROM receipts) + (SELECT count(*) FROM concat_refs) + (SELECT count(*) FROM messages
 		WHERE phone_number = '`+number+`')`, 0)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '`+other+`' AND body <> ''`, 1)

@@ -26,7 +26,7 @@ const impersonal = `
 	leases.name retired_carriers.carrier retired_carriers.to_carrier carrier_tariffs.carrier sender_carriers.carrier ` +
 	`sender_carriers.state smpp_binds.process smpp_binds.mode smpp_binds.refused smpp_deliveries.taken_by ` +
 	`api_tokens.alphabet
-	verifications.carrier verifications.earlier conversions.carrier feedback.carrier batches.left_out ` +
+	verifications.carrier verifications.earlier conversions.carrier feedback.carrier batches.left_out contact_imports.stopped ` +
 	`event_readers.home event_readers.timeline
 `
 
