@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -170,6 +171,9 @@ func TestOtherCompanysRows(t *testing.T) {
 	w.exec(`insert into webhook_deliveries (company_id, id, at, phone_number, delivered, due, tries, given_up_at)
 		values ($1, 800, now(), '+25779111111', false, 'infinity', 1, now())`, bobs.ID)
 	w.writes(bobs, "+25779000001", "Bob's secret")
+	group := fmt.Sprint(w.group(bobs.ID, "Bob's group"))
+	contact := fmt.Sprint(w.contact(bobs.ID, "+25779111111", "Bob's secret"))
+	imported := bob.upload("/contacts/import", nil, "tel;nom\n79111111;secret\n").Header.Get("Location")
 	sessions, err := w.sessions.Sessions(t.Context(), bobUser.ID, 1<<40)
 	if err != nil || len(sessions) != 1 {
 		t.Fatal(sessions, err)
@@ -178,7 +182,10 @@ func TestOtherCompanysRows(t *testing.T) {
 	for _, path := range []string{"GET " + message, "GET " + batch, "POST " + batch + "/cancel", "GET /first/" + first,
 		"GET " + draft, "POST " + draft + "/send", "GET " + draft + "/lines.csv", "POST " + batch + "/continue",
 		"POST " + draft + "/without", "POST " + draft + "/drop",
-		"GET /deliveries/of/800", "POST /deliveries/of/800/resend", "POST " + session, "POST /keys/1/revoke"} {
+		"GET /deliveries/of/800", "POST /deliveries/of/800/resend", "POST " + session, "POST /keys/1/revoke",
+		"GET /contacts/" + contact, "POST /contacts/" + contact, "POST /contacts/" + contact + "/delete",
+		"POST /contacts/groups/" + group + "/delete", "GET " + imported, "GET " + imported + "/lines.csv",
+		"POST " + imported + "/confirm", "POST " + imported + "/drop"} {
 		method, path, _ := strings.Cut(path, " ")
 		aline.wants(aline.do(method, path, url.Values{"company_id": {strconv.FormatInt(bobs.ID, 10)}}), http.StatusNotFound)
 		for _, none := range []string{"0", "-1", "x", "99999999999999999999", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1%20or%201=1"} {
@@ -188,12 +195,21 @@ func TestOtherCompanysRows(t *testing.T) {
 		}
 	}
 	aline.wants(aline.get(numbered), http.StatusNotFound)
+	aline.wants(aline.get("/contacts?group="+group), http.StatusNotFound)
+	aline.wants(aline.post("/contacts/groups/"+group, "name", "Aline's"), http.StatusNotFound)
+	aline.wants(aline.post("/contacts/export.csv", "group", group), http.StatusNotFound)
+	for _, do := range []string{"join", "leave", "delete"} {
+		aline.post("/contacts/ticked", "do", do, "id", contact, "to", group, "group", group)
+	}
+	w.counts(1, `select count(*) from contacts where company_id = $1`, bobs.ID)
+	w.counts(0, `select count(*) from contact_members`)
 	for _, path := range []string{"/messages", "/messages?q=79111111", "/messages?q=bobsid", "/messages?q=" +
 		rows[0].ULID.String(), "/messages?q=" + strings.TrimPrefix(batch, "/batches/"), "/messages?q=" +
 		strconv.FormatInt(rows[0].ID, 10),
 		"/messages?before=1000", "/messages?status=pending&company_id=2", "/campaigns", "/deliveries",
 		"/deliveries?before=801", "/deliveries?state=failed", "/received", "/received?number=79000001",
-		"/received?before=1000", "/opt-outs", "/verifications",
+		"/received?before=1000", "/opt-outs", "/verifications", "/contacts", "/contacts?q=79111111", "/contacts/groups",
+		"/contacts/import", "/contacts/new",
 		"/statement", "/statement/month", "/statement/month.csv", "/statement/print", "/keys", "/charts", "/quality",
 		"/quality.csv", "/messages.csv", "/messages.csv?batch=" + strings.TrimPrefix(batch, "/batches/"), "/received.csv",
 		"/statement.csv"} {
@@ -217,7 +233,7 @@ func TestOtherCompanysRows(t *testing.T) {
 	for _, path := range []string{numbered, "/messages?q=bobsid"} {
 		bob.wants(bob.get(path), http.StatusSeeOther)
 	}
-	for _, path := range []string{message, batch, "/first/" + first, draft, "/deliveries/of/800", "/account"} {
+	for _, path := range []string{message, batch, "/first/" + first, draft, "/deliveries/of/800", "/account", "/contacts/" + contact, imported} {
 		// Bob still has all of it
 		bob.wants(bob.get(path), http.StatusOK)
 	}

@@ -19,11 +19,14 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
+	"intumwa/contacts"
 	"intumwa/dashboard/administration"
+	contactpages "intumwa/dashboard/contacts"
 	"intumwa/dashboard/develop"
 	"intumwa/dashboard/following"
 	"intumwa/dashboard/inbound"
 	"intumwa/dashboard/money"
+	"intumwa/dashboard/numberfile"
 	"intumwa/dashboard/sending"
 	"intumwa/dashboard/settings"
 	"intumwa/dashboard/signin"
@@ -81,6 +84,8 @@ type Deps struct {
 	Ledger      *billing.Ledger
 	Intake      *intake.Intake
 	Campaigns   *campaigns.Campaigns
+	Contacts    *contacts.Store
+	Imports     *contacts.Imports
 	Exports     *exports.Exports
 	Messages    *messages.Store   // for look-ups only: on a pool of its own, not the one for sends
 	Lookup      *lookup.Store     // on the pool of Messages
@@ -129,6 +134,7 @@ type Dashboard struct {
 	sending        sending.Pages
 	following      following.Pages
 	inbound        inbound.Pages
+	contacts       contactpages.Pages
 	administration administration.Pages
 }
 
@@ -156,9 +162,11 @@ func New(deps Deps, opts Options) (*Dashboard, error) {
 		TrustedProxies: opts.TrustedProxies, SecureCookies: opts.SecureCookies,
 		SessionIdle: opts.SessionIdle, SMPP: opts.SMPP, AtOnce: opts.AtOnce, AtOnceOfOne: opts.AtOnceOfOne, Words: d.words,
 		Log: opts.Log, Metrics: opts.Metrics,
-		Uploads: map[string]web.Upload{"POST /campaigns": sending.CampaignUpload,
+		Uploads: map[string]web.Upload{"POST /campaigns": numberfile.Upload,
+			"POST /contacts/import":  numberfile.Upload,
 			"POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
 		Missing: []error{accounts.ErrNotFound, messages.ErrNotFound, webhooks.ErrNotFound, campaigns.ErrNotFound,
+			contacts.ErrNotFound, contacts.ErrNoGroup, contacts.ErrNoImport,
 			exports.ErrNotFound, verifications.ErrNotFound},
 		Templates: pages, Nav: d.nav, Sessions: deps.Sessions, Balance: deps.Ledger.Balance}); err != nil {
 		return nil, err

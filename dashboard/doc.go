@@ -45,6 +45,7 @@
 //   - A form with data-measured="id" is posted with do=check while the user types, and the region with that id is
 //     replaced.
 //   - A form with data-place="id" is posted without leaving the page, and the region with that id is replaced.
+//   - A form with data-file is answered with a file: the page stays, and the form can be submitted again.
 //   - There is no inline script or style: the content security policy forbids them. JavaScript is in assets/app.js and
 //     works by data attributes.
 package dashboard

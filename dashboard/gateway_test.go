@@ -11,6 +11,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/billing"
 	"intumwa/campaigns"
+	"intumwa/contacts"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/queue"
@@ -49,6 +50,7 @@ func (w *world) sends(deps *Deps, options *Options) {
 	options.Plan, options.TestSender, options.TestQuota = sms.NewPlan("6", "7"), testSender, 5
 	deps.Campaigns = campaigns.New(campaigns.Deps{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: deps.Ledger,
 		Intake: deps.Intake, Plan: options.Plan, Log: options.Log})
+	deps.Contacts, deps.Imports = contacts.New(w.pool), contacts.NewImports(w.pool, options.Plan, options.Log)
 	if deps.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {
 		w.t.Fatal(err)
 	}

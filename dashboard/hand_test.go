@@ -59,6 +59,7 @@ const sight = `(() => {
 		press: (text, fold) => spot(named(text), "link or button", fold, () => ({})),
 		fill: (name, button, value, fold) => spot(field(name, button), "field", fold, (e) => ({Kind: e.type, Name: e.labels?.[0]?.textContent ?? "",
 			Step: e.tagName === "SELECT" ? [...e.options].findIndex((o) => o.value === value) : 0})),
+		tick: (name, text, fold) => spot([...document.querySelectorAll("input[type=checkbox]")].filter((e) => e.name === name && dense(e.getAttribute("aria-label") ?? e.labels[0].textContent) === dense(text)), "box " + text, fold, (e) => ({Ticked: e.checked})),
 		label: (name, button, fold) => spot(field(name, button).map((e) => e.labels?.[0]).filter((l) => l), "label", fold, () => ({})),
 		invalid: () => [...document.querySelectorAll("input:invalid, select:invalid, textarea:invalid")].map((e) => e.name + ": " + e.validationMessage),
 	};
@@ -73,6 +74,7 @@ type spot struct {
 	Kind   string // of a field
 	Name   string // of a field, as its label says
 	Step   int    // the position of an option
+	Ticked bool   // of a box
 }
 
 // glance evaluates an expression, also while another page opens.
@@ -138,6 +140,14 @@ func (p *person) press(key string, args ...any) {
 	p.turns(s.Doc, p.lang.T(key, args...))
 }
 
+// follow clicks a link with that text, which opens another page.
+func (p *person) follow(text string) {
+	p.Helper()
+	s := p.find(text, "press("+quoted(text, p.lang.T("deliveries.filter"))+")")
+	p.click(s)
+	p.turns(s.Doc, text)
+}
+
 // turns waits for the page after a document.
 func (p *person) turns(document float64, because string) {
 	p.Helper()
@@ -152,6 +162,16 @@ func (p *person) turns(document float64, because string) {
 			p.glance(sight+".invalid()", &invalid)
 			p.Fatalf("%s: %q leads nowhere; invalid: %q; %q\n%s", p.where(), because, invalid, p.takeProblems(), p.read())
 		}
+	}
+}
+
+// tick ticks the box of a field with that label.
+func (p *person) tick(field, label string) {
+	p.Helper()
+	call := "tick(" + quoted(field, label, p.lang.T("deliveries.filter")) + ")"
+	p.click(p.find(label, call))
+	if !p.find(label, call).Ticked {
+		p.Fatalf("%s: the box %q of %s is not ticked", p.where(), label, field)
 	}
 }
 

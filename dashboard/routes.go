@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"intumwa/accounts"
+	"intumwa/contacts"
 	"intumwa/operations"
 )
 
@@ -87,6 +88,25 @@ func (d *Dashboard) routes() {
 	r.POST("/campaigns/drafts/:draft/send", r.InCompany(accounts.MaySend, d.sending.Unsent(d.sending.SendCampaign)))
 	r.POST("/campaigns/drafts/:draft/without", r.InCompany(accounts.MaySend, d.sending.Unsent(d.sending.LeaveOut)))
 	r.POST("/campaigns/drafts/:draft/drop", r.InCompany(accounts.MaySend, d.sending.Unsent(d.sending.DropCampaign)))
+	r.GET("/contacts", r.InCompany(accounts.MayRead, d.contacts.Contacts))
+	r.POST("/contacts/export.csv", r.InCompany(accounts.MaySend, d.contacts.ExportContacts(contacts.CSV)))
+	r.POST("/contacts/export.xlsx", r.InCompany(accounts.MaySend, d.contacts.ExportContacts(contacts.XLSX)))
+	r.POST("/contacts/ticked", r.InCompany(accounts.MaySend, d.contacts.ChangeTicked))
+	r.GET("/contacts/new", r.InCompany(accounts.MaySend, d.contacts.NewContact))
+	r.POST("/contacts/new", r.InCompany(accounts.MaySend, d.contacts.CreateContact))
+	r.GET("/contacts/:id", r.InCompany(accounts.MayRead, d.contacts.Contact))
+	r.POST("/contacts/:id", r.InCompany(accounts.MaySend, d.contacts.ChangeContact))
+	r.POST("/contacts/:id/delete", r.InCompany(accounts.MaySend, d.contacts.DeleteContact))
+	r.GET("/contacts/groups", r.InCompany(accounts.MayRead, d.contacts.Groups))
+	r.POST("/contacts/groups", r.InCompany(accounts.MaySend, d.contacts.CreateGroup))
+	r.POST("/contacts/groups/:id", r.InCompany(accounts.MaySend, d.contacts.RenameGroup))
+	r.POST("/contacts/groups/:id/delete", r.InCompany(accounts.MaySend, d.contacts.DeleteGroup))
+	r.GET("/contacts/import", r.InCompany(accounts.MaySend, d.contacts.Import))
+	r.POST("/contacts/import", r.InCompany(accounts.MaySend, d.contacts.CheckImport))
+	r.GET("/contacts/imports/:id", r.InCompany(accounts.MaySend, d.contacts.Imported))
+	r.GET("/contacts/imports/:id/lines.csv", r.InCompany(accounts.MaySend, d.contacts.ExportRefused))
+	r.POST("/contacts/imports/:id/confirm", r.InCompany(accounts.MaySend, d.contacts.ConfirmImport))
+	r.POST("/contacts/imports/:id/drop", r.InCompany(accounts.MaySend, d.contacts.DropImport))
 	r.GET("/charts", r.InCompany(accounts.MayUse, d.following.Charts))
 	r.GET("/quality", r.InCompany(accounts.MayRead, d.following.Quality))
 	r.GET("/quality.csv", r.InCompany(accounts.MayRead, d.following.ExportQuality))

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"intumwa/dashboard/administration"
+	contactpages "intumwa/dashboard/contacts"
 	"intumwa/dashboard/develop"
 	"intumwa/dashboard/following"
 	"intumwa/dashboard/money"
@@ -28,7 +29,7 @@ var pages = sync.OnceValues(func() (*template.Template, error) {
 	}
 	return template.New("pages").Funcs(web.Functions).Funcs(signin.Functions).Funcs(settings.Functions).Funcs(
 		develop.Functions).Funcs(money.Functions).Funcs(sending.Functions).Funcs(following.Functions).
-		Funcs(administration.Functions).Funcs(template.FuncMap{
+		Funcs(contactpages.Functions).Funcs(administration.Functions).Funcs(template.FuncMap{
 		"asset": func(name string) (string, error) {
 			p, ok := all.paths[name]
 			if !ok {

@@ -78,6 +78,7 @@ func walk(t *testing.T, language, axe string) {
 		{"messages", narrow, func() { p.sendsMessages(email, company) }},
 		{"handsets", wide, func() { p.readsHandsets(company) }},
 		{"campaigns", narrow, func() { p.sendsCampaigns() }},
+		{"contacts", narrow, func() { p.keepsContacts() }},
 		{"files", wide, func() { p.takesFiles() }},
 		{"figures", wide, func() { p.readsFigures(company) }},
 		{"administrator", wide, func() { a.administers(company) }},
@@ -500,6 +501,100 @@ func (p *person) sendsCampaigns() {
 	p.sees("batch.finished")
 	p.press("nav.campaigns")
 	p.look("campaigns")
+}
+
+// keepsContacts makes a group, imports a spreadsheet, adds a contact, sends a campaign to a group without another, and
+// deletes contacts.
+func (p *person) keepsContacts() {
+	p.press("nav.contacts")
+	p.sees("contact.none")
+	p.look("contacts-none")
+	p.press("group.title")
+	p.sees("group.none")
+	p.look("groups-none")
+	p.submit("group.make", "flash.group.made", "name", "Parents 3A")
+	p.fillIn(p.lang.T("group.make"), "name", "parents 3a")
+	p.press("group.make")
+	p.sees("contact.wrong.group.taken", "parents 3a")
+	p.look("groups-wrong")
+	p.press("contact.title")
+	p.press("import.title")
+	p.look("import-none")
+	p.submit("import.check", "import.wrong", "file", p.file("vide.csv", "Nom;Classe\nAline;3A\n"))
+	p.look("import-wrong")
+	p.submit("import.check", "imported.preview", "file", p.file("parents.xlsx", schoolList(p.T)), "new_group",
+		"Tous les parents")
+	p.sees("imported.faults.one", 1)
+	p.reads("Hakizimana Zoé", "+25779000401")
+	p.look("imported-checked")
+	p.judge("imported-checked", false, 360)
+	p.press("imported.confirm.other", 5)
+	p.sees("import.state.done") // the page follows the import
+	p.look("imported-done")
+	p.press("imported.see")
+	p.sees("group.members.other", 5)
+	p.look("contacts-group")
+	p.judge("contacts-group", false, 360)
+	p.press("group.title")
+	p.look("groups")
+	p.press("contact.title")
+	p.press("contact.new")
+	p.look("contact-new")
+	p.submit("contact.add", "error.number", "phone_number", "79 00")
+	p.look("contact-wrong")
+	p.tick("groups", "Parents 3A")
+	p.submit("contact.add", "flash.contact.added", "phone_number", "79 00 04 08", "name", "Mugisha Joël "+hostile,
+		"fields.classe", "3A", "consent_source", "Réunion des parents", "consented_at", "2026-01-15")
+	p.reads("Mugisha Joël")
+	p.look("contact")
+	p.judge("contact", false, 360)
+	p.submit("contact.save", "flash.contact.changed", "name", "Mugisha Joël")
+
+	// A campaign to a group minus another, with their names and fields in the text.
+	p.press("nav.campaigns")
+	p.tick("groups", "Parents 3A (4)")
+	p.tick("without", "Comité (2)")
+	p.look("campaigns-groups")
+	p.submit("campaign.check", "draft.title", "name", "Réunion", "template",
+		"Bonjour {{nom}}, réunion des parents de {{classe}} samedi à 9 h. Solde : {{solde_fbu}}")
+	p.reads("Bonjour NDAYISHIMIYE Aline, réunion des parents de 3A", "Parents 3A", "Comité")
+	p.sees("draft.blank.one", 1)
+	p.look("draft-groups")
+	p.press("draft.without.blank")
+	p.press("draft.send.other", 2)
+	p.sees("flash.campaign")
+	p.w.settle()
+	p.sees("batch.finished")
+
+	p.press("nav.contacts")
+	if file := p.download("contact.xlsx"); !strings.HasPrefix(file, "PK") {
+		p.Errorf("the workbook: %.100q", file)
+	}
+	p.fill("q", "hakizimana z")
+	p.press("messages.do")
+	p.reads("Hakizimana Zoé")
+	p.look("contacts-found")
+	p.submit("messages.do", "messages.nothing", "q", "personne")
+	p.look("contacts-nothing")
+	p.press("nav.contacts")
+	p.tick("id", p.lang.T("contact.tick.one", "Ndayizeye Ange"))
+	p.tick("id", p.lang.T("contact.tick.one", "Hakizimana Zoé"))
+	p.fill("to", strconv.Itoa(p.w.count(`select max(id) from contact_groups where name = 'Parents 3A'`)))
+	p.press("contact.ticked.join")
+	p.sees("flash.contacts.joined")
+	p.tick("id", p.lang.T("contact.tick.one", "Ndayizeye Ange"))
+	p.tick("id", p.lang.T("contact.tick.one", "Hakizimana Zoé"))
+	p.press("contact.ticked.delete")
+	p.sees("flash.contacts.deleted")
+	p.sees("contact.all.other", 4)
+	p.look("contacts")
+	p.follow("Mugisha Joël")
+	p.press("contact.delete.do")
+	p.sees("flash.contact.deleted")
+	p.press("group.title")
+	p.follow("Comité")
+	p.press("group.delete.do")
+	p.sees("flash.group.deleted")
 }
 
 // readsFigures opens the charts and the statement.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"intumwa/dashboard/administration"
+	contactpages "intumwa/dashboard/contacts"
 	"intumwa/dashboard/develop"
 	"intumwa/dashboard/following"
 	"intumwa/dashboard/inbound"
@@ -42,7 +43,7 @@ func (d *Dashboard) wire() {
 		Operator: o.Operator, Carriers: board.Carriers, Owner: d.settings.Owner,
 		By: func(v *web.Visit) money.Changes { return d.by(v) }}
 	d.sending = sending.Pages{Deps: sending.Deps{Intake: r.Intake, Campaigns: r.Campaigns, Messages: r.Messages,
-		Holders: r.Holders, Senders: r.Senders, TestNumbers: r.TestNumbers, Ledger: r.Ledger,
+		Contacts: r.Contacts, Holders: r.Holders, Senders: r.Senders, TestNumbers: r.TestNumbers, Ledger: r.Ledger,
 		Verifications: r.Verifications}, Sends: r.Sends, Test: test,
 		By: func(v *web.Visit) sending.Changes { return d.by(v) }, Plan: o.Plan, Log: d.log}
 	d.following = following.Pages{Deps: following.Deps{Messages: r.Messages, Lookup: r.Lookup,
@@ -52,6 +53,8 @@ func (d *Dashboard) wire() {
 		Test: test, By: func(v *web.Visit) following.Changes { return d.by(v) }, Plan: o.Plan, Refund: o.Refund}
 	d.inbound = inbound.Pages{Deps: inbound.Deps{Handsets: r.Handsets, Senders: r.Senders},
 		By: func(v *web.Visit) inbound.Changes { return d.by(v) }, Plan: o.Plan}
+	d.contacts = contactpages.Pages{Deps: contactpages.Deps{Contacts: r.Contacts, Imports: r.Imports},
+		By: func(v *web.Visit) contactpages.Changes { return d.by(v) }, Plan: o.Plan}
 	d.administration = administration.Pages{Deps: administration.Deps{Pool: r.Pool, Companies: r.Companies,
 		People: r.People, Keys: r.Keys, Webhooks: r.Webhooks, Ledger: r.Ledger, Senders: r.Senders,
 		Verifications: r.Verifications}, Board: board, Routes: r.Intake.Routes,

@@ -74,6 +74,7 @@ func newWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	w.run(w.d.Run)
 	w.run(w.campaigns.Run)
 	w.run(w.letters.Run)
+	w.run(w.d.deps.Imports.Run)
 	w.run(func(ctx context.Context) error { return statistics.New(w.pool).RunTallies(ctx, w.d.log) })
 	return w
 }

@@ -176,7 +176,7 @@ func TestEraseNumber(t *testing.T) {
 	erase(
 		exitError,
 		`{"number":"+25779****12","messages":2,"pending":5,"receipts":0,"inbound":0,"binds":1,"events":2,"test_codes":1,`+
-			`"verifications":1,"test_numbers":1,"exports":1}`)
+			`"verifications":1,"test_numbers":1,"contacts":1,"exports":1}`)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '+2577XXXXX12' AND body = ''`, 2)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '+2577XXXXX12'`, 2)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts IS NOT NULL AND attempts::text NOT LIKE '%excerpt%'`,
@@ -197,11 +197,11 @@ func TestEraseNumber(t *testing.T) {
 	erase(
 		exitOK,
 		`{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,`+
-			`"verifications":1,"test_numbers":1,"exports":0}`)
+			`"verifications":1,"test_numbers":1,"contacts":0,"exports":0}`)
 	erase(
 		exitOK,
 		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,`+
-			`"verifications":0,"test_numbers":1,"exports":0}`)
+			`"verifications":0,"test_numbers":1,"contacts":0,"exports":0}`)
 	s.holds(`SELECT count(*) FROM events WHERE phone_number = '`+number+`' OR data ~ '79123412|Yego|Oya'`, 0)
 	if _, shown, _ := s.run("", append([]string{"admin"}, about("erase")...)...); !strings.HasPrefix(
 		shown, "number         +25779****12\nmessages       0\n") {
@@ -278,17 +278,17 @@ func TestErasePurgedNumber(t *testing.T) {
 	erase(
 		exitError,
 		`{"number":"+25779****12","messages":0,"pending":1,"receipts":0,"inbound":0,"binds":0,"events":3,"test_codes":0,`+
-			`"verifications":0,"test_numbers":0,"exports":0}`)
+			`"verifications":0,"test_numbers":0,"contacts":0,"exports":0}`)
 	s.holds(named, 1)
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
 	erase(
 		exitOK,
 		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":1,"test_codes":0,`+
-			`"verifications":0,"test_numbers":0,"exports":0}`)
+			`"verifications":0,"test_numbers":0,"contacts":0,"exports":0}`)
 	erase(
 		exitOK,
 		`{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,`+
-			`"verifications":0,"test_numbers":0,"exports":0}`)
+			`"verifications":0,"test_numbers":0,"contacts":0,"exports":0}`)
 	s.holds(named, 0)
 	// another number's
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE labels = 'patient 8' OR data LIKE '%Yego%'`, 2)
@@ -401,7 +401,7 @@ func TestForeignNumber(t *testing.T) {
 		}
 		want := fmt.Sprintf(
 			`{"number":%q,"messages":0,"pending":0,"receipts":0,"inbound":%d,"binds":0,"events":%d,"test_codes":0,`+
-				`"verifications":0,"test_numbers":0,"exports":0}`, c.masked, c.rows, c.rows)
+				`"verifications":0,"test_numbers":0,"contacts":0,"exports":0}`, c.masked, c.rows, c.rows)
 		if code, stdout, stderr := s.run("", append(append([]string{"admin"}, about("erase")...),
 			"--json")...); code != exitOK || strings.TrimSpace(stdout) != want {
 			t.Errorf("%s: exit code %d, %s, %s; want %s", c.number, code, stdout, stderr, want)

@@ -25,6 +25,7 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
+	"intumwa/contacts"
 	"intumwa/dashboard"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
@@ -71,6 +72,7 @@ func (s *shell) pages() *pages {
 		Messages: messages.New(pool), Lookup: lookup.New(pool), Statistics: statistics.New(pool),
 		Handsets: handsets.New(pool), Verifications: verifications.New(pool, nil),
 		Campaigns: campaigns.New(campaigns.Deps{Pool: pool}), Exports: files, Mailer: mailer,
+		Contacts: contacts.New(pool), Imports: contacts.NewImports(pool, sms.NewPlan(), slog.New(slog.DiscardHandler)),
 		Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)
@@ -305,6 +307,10 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "resume", page: func() { root.post("/admin/links/leo-1/resume") }, command: "link|resume|--name|leo-2"},
 		{name: "export a month", page: func() { owner.post("/messages/exports", "month", time.Now().Format("2006-01")) },
 			command: "report|export|--company|2|--month|" + time.Now().Format("2006-01"), once: true},
+		{name: "delete a contact", prepare: `with made as (insert into contacts (id, company_id, phone_number)
+			overriding system value values (1, 1, '+25771000001'), (2, 2, '+25771000001'))
+			insert into contact_books (company_id, contacts) values (1, 1), (2, 1)`,
+			page: func() { owner.post("/contacts/1/delete") }, command: "contacts|delete|--company|2|--id|2", once: true},
 		{name: "cancel a batch", prepare: `insert into batches (ulid, company_id, user_id, kind, sender, recipients_count,
 			item_count) select ('01900000-0000-7000-8000-00000000000' || n)::uuid, n, 1, 'bulk', 'ISOKO', 1, 1
 			from generate_series(1, 2) n`,

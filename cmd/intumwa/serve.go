@@ -317,7 +317,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			Sessions:  people.NewSessions(pool),
 			Companies: customers, Keys: keys.New(pool, []byte(c.Accounts.OTPKey), holders), Holders: holders, Senders: names,
 			TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool),
-			Intake:   in,
+			Intake: in, Contacts: contacts.New(lookups), Imports: imports,
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
 			Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
 			Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {

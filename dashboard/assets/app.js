@@ -93,6 +93,7 @@ document.addEventListener("submit", async (event) => {
   if (form.method !== "post") return;
   if (form.dataset.sent) { event.preventDefault(); return; }
   form.dataset.sent = "1";
+  if ("file" in form.dataset) setTimeout(() => { delete form.dataset.sent; }, 2000); // the page stays
   const region = document.getElementById(button?.dataset.place ?? form.dataset.place);
   if (!region || form.dataset.failed) return;
   event.preventDefault();

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,18 +16,15 @@ import (
 	"intumwa/accounts"
 	"intumwa/campaigns"
 	"intumwa/campaigns/sheets"
+	"intumwa/contacts"
+	"intumwa/dashboard/numberfile"
 	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
-	"intumwa/texts"
 )
 
-const (
-	smallUpload = campaigns.MaxSmallFile + web.MaxForm // of a small one
-	uploadTime  = 2 * time.Minute                      // for receiving and checking a large file
-	listed      = 20                                   // campaigns that a page shows
-)
+const listed = 20 // campaigns that a page shows
 
 type campaignsPage struct {
 	Senders   []web.Option // approved ones
@@ -38,14 +36,20 @@ type campaignsPage struct {
 	Most      int
 	MiB       int // of a file
 	Example   string
+	Groups    []web.Tick // whom it goes to
+	Without   []web.Tick // and who of them does not get it
+	Fields    []string   // of contacts, for texts
 }
 
 // Campaigns is GET /campaigns.
-func (ps *Pages) Campaigns(v *web.Visit, t web.Tenant) error { return ps.showCampaigns(v, t, nil) }
+func (ps *Pages) Campaigns(v *web.Visit, t web.Tenant) error {
+	v.Parameters("groups") // one, whose page leads here
+	return ps.showCampaigns(v, t, nil)
+}
 
 func (ps *Pages) showCampaigns(v *web.Visit, t web.Tenant, wrong []sheets.Problem) (err error) {
 	most, size := campaigns.Limits(&t.Company)
-	data := campaignsPage{Company: t.Company, Encodings: encodings(v.Lang), Again: v.C.Query("again") != "", Most: most,
+	data := campaignsPage{Company: t.Company, Encodings: numberfile.Encodings(v.Lang), Again: v.C.Query("again") != "", Most: most,
 		MiB:     size >> 20,
 		Example: v.Lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	for _, problem := range wrong {
@@ -54,20 +58,28 @@ func (ps *Pages) showCampaigns(v *web.Visit, t web.Tenant, wrong []sheets.Proble
 	if data.Senders, err = ps.approvedSenders(v, t); err != nil {
 		return err
 	}
+	if err := ps.addGroups(v, t, &data); err != nil {
+		return err
+	}
 	data.Campaigns, err = ps.Deps.Messages.Batches(v.Ctx(), t.CompanyID(), listed)
 	return v.Page(err, "campaigns", data)
 }
 
-// encodings are the choices of the form; the first is to guess.
-func encodings(lang *texts.Language) (list []web.Option) {
-	for _, e := range sheets.Encodings {
-		text := e.Name
-		if e.Key != "" {
-			text = lang.T(e.Key)
-		}
-		list = append(list, web.Option{Value: e.Name, Text: text})
+// addGroups adds the company's groups to the form.
+func (ps *Pages) addGroups(v *web.Visit, t web.Tenant, to *campaignsPage) error {
+	groups, err := ps.Deps.Contacts.Groups(v.Ctx(), t.Company.ID)
+	if err != nil || len(groups) == 0 {
+		return err
 	}
-	return list
+	var list []web.Option
+	for _, g := range groups {
+		list = append(list, web.Option{Value: strconv.FormatInt(g.ID, 10),
+			Text: g.Name + " (" + v.Lang.Number(g.Members) + ")"})
+	}
+	to.Groups, to.Without = v.Form().Ticks("groups", list), v.Form().Ticks("without", list)
+	book, err := ps.Deps.Contacts.Book(v.Ctx(), t.Company.ID)
+	to.Fields = append([]string{v.Lang.T("campaign.group.name")}, book.Fields...)
+	return err
 }
 
 // approvedSenders returns the approved sender IDs as options.
@@ -81,22 +93,11 @@ func (ps *Pages) approvedSenders(v *web.Visit, t web.Tenant) (list []web.Option,
 	return list, err
 }
 
-// CheckCampaign is POST /campaigns: it reads and checks a file, and charges nothing.
+// CheckCampaign is POST /campaigns: it checks a file, or the members of groups, and charges nothing.
 func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
-	leave, err := v.UploadTurn(t.Company.ID)
-	if err != nil {
-		return err
-	}
+	_, most := campaigns.Limits(&t.Company)
+	file, fileName, leave, err := numberfile.Read(v, &t.Company, most)
 	defer leave()
-	leaveLarge, err := enterLarge(v, t)
-	if err != nil {
-		return err
-	}
-	defer leaveLarge()
-	file, fileName, err := v.Upload(campaigns.MaxFile)
-	if err == nil {
-		err = v.TakeTurn()
-	}
 	if err != nil {
 		return err
 	}
@@ -105,6 +106,18 @@ func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
 		return err
 	}
 	f := v.Form()
+	to := &contacts.Audience{Groups: f.IDs("groups"), Without: f.IDs("without")}
+	if len(to.Groups) == 0 {
+		to = nil
+	} else if len(file) == 0 {
+		if fileName, err = ps.groupNames(v, t, to.Groups); err != nil {
+			return err
+		}
+		if fileName == "" { // somebody has deleted them
+			f.Refuse("groups", "group.gone")
+			return ps.Campaigns(v, t)
+		}
+	}
 	f.Values.Set("name", cmp.Or(strings.TrimSpace(f.Value("name")), strings.TrimSuffix(fileName, path.Ext(fileName))))
 	name, sender, text, costCenter := f.Name("name"), f.Value("sender"), f.Required("template"),
 		costCenter(f, "cost_center")
@@ -122,60 +135,78 @@ func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
 			f.Refuse("template", "campaign.template.brace", near, line, column)
 		}
 	}
-	about := sheets.Reading{Encoding: f.Value("encoding"), Numbers: strings.TrimSpace(f.Value("numbers"))}
-	if !web.Among(encodings(v.Lang), about.Encoding) {
-		f.Refuse("encoding", "campaign.encoding.wrong")
-	}
-	if len(file) == 0 {
-		f.Refuse("file", "campaign.file.none")
-	} else if _, most := campaigns.Limits(&t.Company); len(file) > most {
-		f.Refuse("file", "campaign.file.large", most>>20)
+	var about sheets.Reading
+	switch {
+	case to != nil && len(file) > 0:
+		f.Refuse("groups", "campaign.group.both")
+	case to == nil && len(file) == 0 && f.Values.Has("without"):
+		f.Refuse("groups", "campaign.group.none")
+	case to == nil:
+		about = numberfile.About(f, file, most)
 	}
 	if !f.OK() {
 		return ps.Campaigns(v, t)
 	}
-	if sheets.IsBook(file) {
-		leaveBook, err := v.HeavyTurn(t.Company.ID)
-		if err != nil {
-			return err
-		}
-		defer leaveBook()
+	leaveBook, err := numberfile.Unpack(v, &t.Company, file)
+	if err != nil {
+		return err
 	}
+	defer leaveBook()
 	p, err := ps.principal(v, t)
 	if err != nil {
 		return err
 	}
-	rows, wrong := ps.Deps.Campaigns.Open(v.Lang, p.Company, sender, text, file, about)
-	if len(wrong) == 0 {
-		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text,
-			CostCenter: costCenter, Reading: rows.Reading()}
-		err = ps.Deps.Campaigns.Keep(v.Ctx(), &made, rows.Next)
-		if _, bad := errors.AsType[*sheets.Error](err); !bad {
-			return v.Done(err, draftPath(&made), "")
-		}
-		wrong = append(wrong, sheets.ProblemOf(v.Lang, err))
+	made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text,
+		CostCenter: costCenter, Audience: to}
+	wrong, err := ps.keep(v, p.Company, &made, file, about)
+	switch {
+	case errors.Is(err, contacts.ErrNoGroup): // somebody has deleted it
+		f.Refuse("groups", "group.gone")
+	case err != nil:
+		return err
+	case len(wrong) == 0:
+		return v.Redirect(draftPath(&made), "")
+	case to != nil:
+		f.Fail("campaign.group.wrong")
+	default:
+		f.Fail("campaign.wrong")
 	}
-	f.Fail("campaign.wrong")
 	return ps.showCampaigns(v, t, wrong)
 }
 
-// enterLarge waits for a slot for a large form and extends its time limit. Anyone can create companies, so the form of
-// a company that cannot send is never large.
-func enterLarge(v *web.Visit, t web.Tenant) (leave func(), err error) {
-	r := v.C.Request
-	if r.ContentLength >= 0 && r.ContentLength <= smallUpload || !campaigns.MaySend(&t.Company) {
-		r.Body = http.MaxBytesReader(v.C.Writer, r.Body, smallUpload)
-		return func() {}, nil
+// keep stores a campaign with its rows, or returns what is wrong with them.
+func (ps *Pages) keep(v *web.Visit, company *accounts.Company, made *campaigns.Campaign, file []byte,
+	about sheets.Reading) ([]sheets.Problem, error) {
+	if made.Audience != nil {
+		return ps.Deps.Campaigns.KeepGroups(v.Ctx(), v.Lang, company, made)
 	}
-	if leave, err = v.LargeTurn(t.Company.ID); err != nil {
-		return nil, err
+	rows, wrong := ps.Deps.Campaigns.Open(v.Lang, company, made.Sender, made.Template, file, about)
+	if len(wrong) > 0 {
+		return wrong, nil
 	}
-	control, end := http.NewResponseController(v.C.Writer), time.Now().Add(uploadTime)
-	if err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end)); err != nil {
-		leave()
-		return nil, err
+	made.Reading = rows.Reading()
+	err := ps.Deps.Campaigns.Keep(v.Ctx(), made, rows.Next)
+	if _, bad := errors.AsType[*sheets.Error](err); bad {
+		return []sheets.Problem{sheets.ProblemOf(v.Lang, err)}, nil
 	}
-	return leave, nil
+	return nil, err
+}
+
+// groupNames returns the names of groups as one line.
+func (ps *Pages) groupNames(v *web.Visit, t web.Tenant, ids []int64) (string, error) {
+	groups, err := ps.Deps.Contacts.Groups(v.Ctx(), t.Company.ID)
+	var names []string
+	for _, g := range groups {
+		if slices.Contains(ids, g.ID) {
+			names = append(names, g.Name)
+		}
+	}
+	const longest = 150
+	line := []rune(strings.Join(names, ", "))
+	if len(line) > longest {
+		line = append(line[:longest], '…')
+	}
+	return string(line), err
 }
 
 // LeaveOut is POST /campaigns/drafts/:draft/without: it removes the lines of one problem from the campaign. It sends
@@ -252,9 +283,6 @@ func (ps *Pages) DropCampaign(v *web.Visit, _ web.Tenant, made *campaigns.Campai
 	}
 	return v.Done(err, "/campaigns", "flash.campaign.dropped")
 }
-
-// CampaignUpload is the limits of the form with a campaign's file.
-var CampaignUpload = web.Upload{Size: campaigns.MaxFile + web.MaxForm, Time: uploadTime}
 
 // ExportLeftOut is GET /batches/:id/left-out.csv: the recipients that later parts of a campaign left out.
 func (ps *Pages) ExportLeftOut(v *web.Visit, t web.Tenant) error {

@@ -36,6 +36,9 @@ type draftPage struct {
 	Ready      bool // the company may send it
 	Clear      bool // no line blocks it
 	First      []previewMessage
+	ToGroups   bool   // not to a file's numbers
+	Groups     string // their names
+	Without    string // of those that are left out
 
 	// invalid lines, opted-out recipients, repeated numbers, empty cells
 	Wrong, Barred, Again, Gaps web.Firsts[campaigns.Row]
@@ -45,6 +48,15 @@ type draftPage struct {
 func (ps *Pages) Checked(v *web.Visit, t web.Tenant, made *campaigns.Campaign) (err error) {
 	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender,
 		CostCenter: made.CostCenter, Ready: campaigns.MaySend(&t.Company)}
+	if to := made.Audience; to != nil {
+		data.ToGroups = true
+		if data.Groups, err = ps.groupNames(v, t, to.Groups); err == nil && len(to.Without) > 0 {
+			data.Without, err = ps.groupNames(v, t, to.Without)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if data.Sums, err = ps.Deps.Campaigns.Sums(v.Ctx(), made); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/testnumbers"
 	"intumwa/campaigns"
+	"intumwa/contacts"
 	"intumwa/dashboard/testmode"
 	"intumwa/dashboard/web"
 	"intumwa/intake"
@@ -39,7 +40,11 @@ type Deps struct {
 	Intake    *intake.Intake
 	Campaigns *campaigns.Campaigns
 	Messages  *messages.Store // for look-ups
-	Holders   interface {
+	Contacts  interface {
+		Book(ctx context.Context, company int64) (contacts.Book, error)
+		Groups(ctx context.Context, company int64) ([]contacts.Group, error)
+	}
+	Holders interface {
 		PrincipalOf(ctx context.Context, user int64) (*accounts.Principal, error)
 	}
 	Senders interface {

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 
 	"intumwa/internal/postgres"
@@ -23,11 +25,7 @@ func (v *Visit) Export(t Tenant, what string, heads []string, write func(row fun
 	out := v.Lang.CSV(to)
 	rows := 0
 	begin := func() error {
-		h := v.C.Writer.Header()
-		h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID,
-			postgres.Now().In(texts.Bujumbura).Format("20060102-1504")))
-		v.C.Status(http.StatusOK)
+		v.beginFile(t, what, "csv")
 		if _, err := to.Write([]byte(texts.CSVMark)); err != nil {
 			return err
 		}
@@ -70,6 +68,58 @@ func (v *Visit) Export(t Tenant, what string, heads []string, write func(row fun
 	}
 	return nil
 }
+
+// beginFile responds with a file of that kind, which follows.
+func (v *Visit) beginFile(t Tenant, what, kind string) {
+	h := v.C.Writer.Header()
+	h.Set("Content-Type", fileTypes[kind])
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.%s"`, what, t.Company.ID,
+		postgres.Now().In(texts.Bujumbura).Format("20060102-1504"), kind))
+	v.C.Status(http.StatusOK)
+}
+
+var fileTypes = map[string]string{"csv": "text/csv; charset=utf-8; header=present",
+	"xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
+
+// Stream responds with a file of a kind, csv or xlsx, as write writes it. write reads in the visitor's turn at the
+// database, which ends while the client reads. Its error before the first byte becomes a page; a later one cuts the
+// connection.
+func (v *Visit) Stream(t Tenant, what, kind string, write func(to io.Writer) error) error {
+	v.Leave()
+	leave, err := v.DownloadTurn(t.Company.ID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	begun := false
+	to := NewDownload(v)
+	out := bufio.NewWriterSize(writes(func(p []byte) (n int, err error) {
+		if !begun {
+			v.beginFile(t, what, kind)
+			begun = true
+		}
+		v.Leave()
+		if n, err = to.Write(p); err == nil {
+			err = v.waitTurn()
+		}
+		return n, err
+	}), downloadPart)
+	if err = v.waitTurn(); err == nil {
+		err = write(out)
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil && begun {
+		v.CutOff(what, err)
+	}
+	return err
+}
+
+type writes func(p []byte) (int, error)
+
+// Write implements io.Writer.
+func (w writes) Write(p []byte) (int, error) { return w(p) }
 
 // Export is [Visit.Export] of a list, newest row first. It takes a turn for each part that it reads.
 func Export[T any](v *Visit, t Tenant, what string, heads []string,

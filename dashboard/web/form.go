@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/mail"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -119,6 +120,16 @@ func (f *Form) Number(plan *sms.Plan, field string) sms.Number {
 		f.Refuse(field, "error.number")
 	}
 	return number
+}
+
+// IDs returns the values of a field that are ids.
+func (f *Form) IDs(field string) (ids []int64) {
+	for _, text := range f.Values[field] {
+		if id, err := strconv.ParseInt(text, 10, 64); err == nil && id > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // Among reports whether a list has an option with that value.

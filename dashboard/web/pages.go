@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"intumwa/sms"
@@ -71,7 +72,7 @@ type field struct {
 }
 
 // newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are
-// type (of an input, or choice or lines), autocomplete, inputmode, accept (of a file), value, hint (a text), options
+// type (of an input, or choice or lines), label (a text instead of its key), autocomplete, inputmode, accept (of a file), value, hint (a text), options
 // (of a choice), rows (of lines), max (of lines and texts), optional (with any value) and focus (false: not).
 func newField(p *View, name, label string, options ...any) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
@@ -85,6 +86,8 @@ func newField(p *View, name, label string, options ...any) (field, error) {
 		switch options[i] {
 		case "type":
 			f.Type = text
+		case "label":
+			f.Label = text
 		case "autocomplete":
 			f.Autocomplete = text
 		case "inputmode":
@@ -123,6 +126,21 @@ func newField(p *View, name, label string, options ...any) (field, error) {
 
 // Option is a line of a choice.
 type Option struct{ Value, Text string }
+
+// Tick is a line of a list of which any number can be chosen.
+type Tick struct {
+	Option
+
+	On bool
+}
+
+// Ticks returns the lines of a list for a field whose values are those that are chosen.
+func (f *Form) Ticks(field string, of []Option) (list []Tick) {
+	for _, o := range of {
+		list = append(list, Tick{o, slices.Contains(f.Values[field], o.Value)})
+	}
+	return list
+}
 
 // Options returns the lines of a choice: pairs of a value and the key of its text.
 func (v *Visit) Options(pairs ...string) (list []Option) {

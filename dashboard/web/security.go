@@ -53,7 +53,8 @@ var DocumentUpload = Upload{accounts.MaxDocument + MaxForm, documentTime + Reque
 // bound limits a request in time and size.
 func (s *Site) bound(c *gin.Context) {
 	limit, size := RequestTimeout, int64(MaxForm)
-	if path := c.FullPath(); strings.HasSuffix(path, ".csv") || strings.HasSuffix(path, "/document") {
+	if path := c.FullPath(); strings.HasSuffix(path, ".csv") || strings.HasSuffix(path, ".xlsx") ||
+		strings.HasSuffix(path, "/document") {
 		limit = downloadTime
 	}
 	if upload, ok := s.opts.Uploads[c.Request.Method+" "+c.FullPath()]; ok {

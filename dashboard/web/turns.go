@@ -54,6 +54,16 @@ func (v *Visit) InTurn(read func() error) error {
 	}
 }
 
+// waitTurn is [Visit.TakeTurn] that waits as long as the request lives.
+func (v *Visit) waitTurn() error {
+	for v.TakeTurn() != nil {
+		if err := v.Ctx().Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // busy returns the failure of a request without a turn.
 func (v *Visit) busy(status int) error {
 	v.C.Header("Retry-After", "1")
