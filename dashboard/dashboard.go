@@ -19,6 +19,7 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
+	"intumwa/contacts"
 	"intumwa/dashboard/administration"
 	"intumwa/dashboard/develop"
 	"intumwa/dashboard/following"
@@ -87,6 +88,7 @@ type Deps struct {
 	Lookup      *lookup.Store     // on the pool of Messages
 	Statistics  *statistics.Store // likewise
 	Handsets    *handsets.Store   // for look-ups only, like Messages
+	Contacts    *contacts.Store   // the same
 	Webhooks    *webhooks.Webhooks
 
 	Verifications *verifications.Store // for look-ups only, like Messages

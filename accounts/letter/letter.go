@@ -49,6 +49,8 @@ type Letter struct {
 type BalanceValues struct {
 	Credits   int64 `json:"credits"`
 	Threshold int64 `json:"threshold"`
+	// messages from handsets got no answer for lack of credits; there is no threshold
+	Unanswered bool `json:"unanswered,omitempty"`
 }
 
 // KeyValues are the values of a letter about a new API key.
