@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/campaigns/sheets"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
@@ -35,7 +36,7 @@ type Campaign struct {
 	Sender     string
 	Template   string
 	CostCenter string // of all its messages; "": none
-	Reading    Reading
+	Reading    sheets.Reading
 	CreatedAt  time.Time
 
 	paused      string // why intake refused its next part; "": it did not

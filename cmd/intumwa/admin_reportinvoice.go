@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/campaigns"
+	"intumwa/campaigns/sheets"
 	"intumwa/configs"
 	"intumwa/messages/receipts"
 	"intumwa/messages/statistics"
@@ -124,21 +124,21 @@ func eachListed(file string, do func(id string) error) error {
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return err
-	case !campaigns.IsBook(begin):
+	case !sheets.IsBook(begin):
 		return reports.EachListed(in, do)
 	}
 	book, err := in.Peek(maxListBook)
 	if !errors.Is(err, io.EOF) {
 		return errors.Join(err, errors.New("a workbook has 64 MiB at most; save it as CSV"))
 	}
-	err = reports.EachListedRow(func(row func(int, []string) error) error { return campaigns.EachExact(book, row) }, do)
-	if _, unreadable := errors.AsType[*campaigns.FileError](err); unreadable {
+	err = reports.EachListedRow(func(row func(int, []string) error) error { return sheets.EachExact(book, row) }, do)
+	if _, unreadable := errors.AsType[*sheets.Error](err); unreadable {
 		texts, loadErr := texts.Load()
 		if loadErr != nil {
 			return loadErr
 		}
 		english, _ := texts.ByTag("en")
-		return errors.New(campaigns.ProblemOf(english, err).Text)
+		return errors.New(sheets.ProblemOf(english, err).Text)
 	}
 	return err
 }

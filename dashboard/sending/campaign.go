@@ -14,6 +14,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/campaigns"
+	"intumwa/campaigns/sheets"
 	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -32,7 +33,7 @@ type campaignsPage struct {
 	Encodings []web.Option
 	Again     bool // a file was read wrongly
 	Company   accounts.Company
-	Wrong     web.Firsts[campaigns.Problem]
+	Wrong     web.Firsts[sheets.Problem]
 	Campaigns []messages.BatchRecord
 	Most      int
 	MiB       int // of a file
@@ -42,7 +43,7 @@ type campaignsPage struct {
 // Campaigns is GET /campaigns.
 func (ps *Pages) Campaigns(v *web.Visit, t web.Tenant) error { return ps.showCampaigns(v, t, nil) }
 
-func (ps *Pages) showCampaigns(v *web.Visit, t web.Tenant, wrong []campaigns.Problem) (err error) {
+func (ps *Pages) showCampaigns(v *web.Visit, t web.Tenant, wrong []sheets.Problem) (err error) {
 	most, size := campaigns.Limits(&t.Company)
 	data := campaignsPage{Company: t.Company, Encodings: encodings(v.Lang), Again: v.C.Query("again") != "", Most: most,
 		MiB:     size >> 20,
@@ -59,7 +60,7 @@ func (ps *Pages) showCampaigns(v *web.Visit, t web.Tenant, wrong []campaigns.Pro
 
 // encodings are the choices of the form; the first is to guess.
 func encodings(lang *texts.Language) (list []web.Option) {
-	for _, e := range campaigns.Encodings {
+	for _, e := range sheets.Encodings {
 		text := e.Name
 		if e.Key != "" {
 			text = lang.T(e.Key)
@@ -121,7 +122,7 @@ func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
 			f.Refuse("template", "campaign.template.brace", near, line, column)
 		}
 	}
-	about := campaigns.Reading{Encoding: f.Value("encoding"), Numbers: strings.TrimSpace(f.Value("numbers"))}
+	about := sheets.Reading{Encoding: f.Value("encoding"), Numbers: strings.TrimSpace(f.Value("numbers"))}
 	if !web.Among(encodings(v.Lang), about.Encoding) {
 		f.Refuse("encoding", "campaign.encoding.wrong")
 	}
@@ -133,7 +134,7 @@ func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
 	if !f.OK() {
 		return ps.Campaigns(v, t)
 	}
-	if campaigns.IsBook(file) {
+	if sheets.IsBook(file) {
 		leaveBook, err := v.HeavyTurn(t.Company.ID)
 		if err != nil {
 			return err
@@ -149,10 +150,10 @@ func (ps *Pages) CheckCampaign(v *web.Visit, t web.Tenant) error {
 		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text,
 			CostCenter: costCenter, Reading: rows.Reading()}
 		err = ps.Deps.Campaigns.Keep(v.Ctx(), &made, rows.Next)
-		if _, bad := errors.AsType[*campaigns.FileError](err); !bad {
+		if _, bad := errors.AsType[*sheets.Error](err); !bad {
 			return v.Done(err, draftPath(&made), "")
 		}
-		wrong = append(wrong, campaigns.ProblemOf(v.Lang, err))
+		wrong = append(wrong, sheets.ProblemOf(v.Lang, err))
 	}
 	f.Fail("campaign.wrong")
 	return ps.showCampaigns(v, t, wrong)

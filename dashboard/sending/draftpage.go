@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"intumwa/campaigns"
+	"intumwa/campaigns/sheets"
 	"intumwa/dashboard/web"
 	"intumwa/intake"
 	"intumwa/messages"
@@ -26,7 +27,7 @@ type draftPage struct {
 	campaigns.Sums
 
 	ID         string
-	Reading    campaigns.Reading
+	Reading    sheets.Reading
 	Name       string
 	Sender     string
 	CostCenter string

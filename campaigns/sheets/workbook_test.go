@@ -1,4 +1,4 @@
-package campaigns
+package sheets
 
 import (
 	"archive/zip"
@@ -262,7 +262,7 @@ func TestHostileBooks(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		rows, err := readAll(file)
 		runtime.ReadMemStats(&after)
-		if _, ok := errors.AsType[*FileError](err); err != nil && !ok {
+		if _, ok := errors.AsType[*Error](err); err != nil && !ok {
 			t.Errorf("%s: %v", name, err)
 		}
 		if spent := time.Since(start); spent > 20*time.Second {
@@ -303,7 +303,7 @@ func TestBookKinds(t *testing.T) {
 		"an empty ZIP file": {[]byte("PK\x05\x06" + strings.Repeat("\x00", 18)), "campaign.file.other"},
 	} {
 		_, err := readAll(test.file)
-		if e, ok := errors.AsType[*FileError](err); !ok || e.Key != test.want {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Key != test.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

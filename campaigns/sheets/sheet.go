@@ -1,4 +1,5 @@
-package campaigns
+// Package sheets reads lists of people as they have them: workbooks, and CSV files in any usual encoding.
+package sheets
 
 import (
 	"errors"
@@ -8,23 +9,26 @@ import (
 	"unicode"
 )
 
+// MaxFile is the largest file that is read, in bytes.
+const MaxFile = 8 << 20
+
 const (
 	maxSheetLine = 16 << 10 // bytes of one of its lines, as text
 	maxColumns   = 50
 )
 
-// FileError is the reason why a file is unreadable: a text, and the line if known.
-type FileError struct {
+// Error is the reason why a file is unreadable: a text, and the line if known.
+type Error struct {
 	Line int // 0: the whole file
 	Key  string
 	Args []any
 }
 
 // Error implements error. It is not shown.
-func (e *FileError) Error() string { return e.Key }
+func (e *Error) Error() string { return e.Key }
 
-// sheetRow is a line of a file with its number, from 1 as in editors.
-type sheetRow struct {
+// Row is a line of a file with its number, from 1 as in editors.
+type Row struct {
 	Line    int
 	Cells   []string // without empty ones at the end
 	Written int      // cells, with those; a workbook leaves them out
@@ -33,7 +37,7 @@ type sheetRow struct {
 }
 
 // exact returns a cell without its number format.
-func (r *sheetRow) exact(at int) string {
+func (r *Row) exact(at int) string {
 	if at < len(r.Exact) {
 		return r.Exact[at]
 	}
@@ -41,9 +45,9 @@ func (r *sheetRow) exact(at int) string {
 }
 
 // sheet is a file's rows. Each call of next returns one row, and io.EOF at the end. Empty lines are skipped. All other
-// errors are a *FileError.
+// errors are a *Error.
 type sheet struct {
-	next     func() (sheetRow, error)
+	next     func() (Row, error)
 	encoding string // "": of a workbook
 	sure     bool   // the encoding is not a guess
 	name     string // of a workbook's sheet
@@ -54,7 +58,7 @@ type sheet struct {
 func readSheet(file []byte, want string) (*sheet, error) {
 	if kind, isBook := bookKind(file); isBook {
 		if kind != "" {
-			return nil, &FileError{0, kind, nil}
+			return nil, &Error{0, kind, nil}
 		}
 		return readBook(file)
 	}
@@ -65,7 +69,7 @@ func readSheet(file []byte, want string) (*sheet, error) {
 	long := 0
 	for l := range strings.Lines(t.text) { // no real list of recipients has such lines, and parsing them costs memory
 		if long++; len(l) > maxSheetLine {
-			return nil, &FileError{long, "campaign.file.line", nil}
+			return nil, &Error{long, "campaign.file.line", nil}
 		}
 	}
 	text, comma := namedSeparator(t.text)
@@ -73,21 +77,21 @@ func readSheet(file []byte, want string) (*sheet, error) {
 		comma = separator(text)
 	}
 	r := records{text, byte(comma), 1}
-	return &sheet{encoding: t.encoding, sure: t.sure, next: func() (sheetRow, error) {
+	return &sheet{encoding: t.encoding, sure: t.sure, next: func() (Row, error) {
 		for {
 			cells, first, last, err := r.read()
 			switch {
 			case errors.Is(err, io.EOF):
-				return sheetRow{}, io.EOF
+				return Row{}, io.EOF
 			case err != nil:
-				return sheetRow{}, &FileError{first, "campaign.file.quotes", nil}
+				return Row{}, &Error{first, "campaign.file.quotes", nil}
 			}
-			row := sheetRow{Line: first, Written: len(cells)}
+			row := Row{Line: first, Written: len(cells)}
 			for line := first; line <= last && len(t.foreign) > 0; line++ {
 				row.Foreign = row.Foreign || t.foreign[line]
 			}
 			if row.Cells = trimmed(cells); len(row.Cells) > maxColumns {
-				return sheetRow{}, &FileError{row.Line, "campaign.file.columns", []any{maxColumns}}
+				return Row{}, &Error{row.Line, "campaign.file.columns", []any{maxColumns}}
 			}
 			if len(row.Cells) > 0 {
 				return row, nil

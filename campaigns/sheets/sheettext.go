@@ -1,4 +1,4 @@
-package campaigns
+package sheets
 
 import (
 	"bytes"
@@ -63,7 +63,7 @@ func decodeSheet(file []byte, want string) (t sheetText, err error) {
 	if i := strings.IndexFunc(t.text, func(r rune) bool {
 		return r == utf8.RuneError || r < ' ' && r != '\n' && r != '\t' || r == 0x7f
 	}); i >= 0 {
-		return t, &FileError{1 + strings.Count(t.text[:i], "\n"), "campaign.file.octets", nil}
+		return t, &Error{1 + strings.Count(t.text[:i], "\n"), "campaign.file.octets", nil}
 	}
 	return t, nil
 }

@@ -1,4 +1,4 @@
-package campaigns
+package sheets
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func TestReadSheetRefuses(t *testing.T) {
 		"endless open quotes":       {"a,b\n" + strings.Repeat("\"x\n", 1000), 2, "campaign.file.quotes"},
 	} {
 		_, err := readAll([]byte(want.file))
-		e, ok := errors.AsType[*FileError](err)
+		e, ok := errors.AsType[*Error](err)
 		if !ok || e.Key != want.key || (want.line > 0 && (e.Line < want.line || e.Line > want.line+1)) {
 			t.Errorf("%s: %+v (%v)", name, e, err)
 		}
@@ -66,7 +66,7 @@ func TestReadSheetRefuses(t *testing.T) {
 }
 
 // cells returns rows as their line numbers and cells.
-func cells(rows []sheetRow) string {
+func cells(rows []Row) string {
 	var text []string
 	for _, r := range rows {
 		text = append(text, fmt.Sprint(r.Line, r.Cells))
@@ -75,10 +75,10 @@ func cells(rows []sheetRow) string {
 }
 
 // readAll returns the rows of a file up to its first error.
-func readAll(file []byte) (rows []sheetRow, err error) {
+func readAll(file []byte) (rows []Row, err error) {
 	s, err := readSheet(file, "")
 	for err == nil {
-		var row sheetRow
+		var row Row
 		if row, err = s.next(); err == nil {
 			rows = append(rows, row)
 		}

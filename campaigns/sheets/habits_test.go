@@ -1,4 +1,4 @@
-package campaigns
+package sheets
 
 import (
 	"slices"
@@ -8,7 +8,6 @@ import (
 	"github.com/xuri/excelize/v2"
 	"golang.org/x/text/encoding/unicode"
 
-	"intumwa/accounts"
 	"intumwa/sms"
 	"intumwa/texts"
 )
@@ -68,9 +67,8 @@ func TestHabitsOfFiles(t *testing.T) {
 			"phone", both},
 		"empty columns at the end": {"phone;nom;;;\n79123456;A;;;\n71234567;B;;;\n;;;;\n", "", "phone", both},
 	} {
-		c := &Campaigns{Deps: Deps{Plan: sms.NewPlan("6", "7")}}
-		r, wrong := c.Open(english, &accounts.Company{Approved: true, Verified: true}, "DEMO", test.template,
-			[]byte(test.file), Reading{})
+		names := sms.ParseColumns(test.template).Names()
+		r, wrong := Open(english, sms.NewPlan("6", "7"), []byte(test.file), Reading{}, names, 1000)
 		if len(wrong) > 0 {
 			if len(wrong) > 1 || wrong[0].Text != test.column {
 				t.Errorf("%s: %v", habit, wrong)
@@ -78,14 +76,14 @@ func TestHabitsOfFiles(t *testing.T) {
 			continue
 		}
 		var numbers []string
-		for row, err := r.next(); err == nil; row, err = r.next() {
-			number, ok := parseCell(c.Plan, &row, r.numbers)
-			if !ok {
+		for row, err := r.Next(); err == nil; row, err = r.Next() {
+			number, wrong := r.Number(&row)
+			if wrong != "" {
 				number = "-"
 			}
 			numbers = append(numbers, string(number))
 		}
-		if got := r.head.Cells[r.numbers]; got != test.column || !slices.Equal(numbers, strings.Fields(test.numbers)) {
+		if got := r.Head.Cells[r.Numbers]; got != test.column || !slices.Equal(numbers, strings.Fields(test.numbers)) {
 			t.Errorf("%s: %s %v", habit, got, numbers)
 		}
 	}

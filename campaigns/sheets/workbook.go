@@ -1,4 +1,4 @@
-package campaigns
+package sheets
 
 import (
 	"archive/zip"
@@ -83,7 +83,7 @@ func readBook(file []byte) (s *sheet, err error) {
 		excelize.Options{UnzipSizeLimit: maxBook, UnzipXMLSizeLimit: maxBook,
 			ShortDatePattern: "dd/mm/yyyy", LongDatePattern: "dd/mm/yyyy"})
 	if err != nil {
-		return nil, &FileError{0, "campaign.file.broken", nil}
+		return nil, &Error{0, "campaign.file.broken", nil}
 	}
 	names := book.GetSheetList()
 	for _, name := range names[:min(len(names), maxSheets)] {
@@ -101,23 +101,23 @@ func readBook(file []byte) (s *sheet, err error) {
 		case err != nil:
 			return nil, err
 		}
-		return &sheet{name: name, sure: true, next: func() (sheetRow, error) {
+		return &sheet{name: name, sure: true, next: func() (Row, error) {
 			if row := first; row.Line > 0 {
-				first = sheetRow{}
+				first = Row{}
 				return row, nil
 			}
 			return next()
 		}}, nil
 	}
-	return nil, &FileError{0, "campaign.file.empty", nil}
+	return nil, &Error{0, "campaign.file.empty", nil}
 }
 
 // EachExact calls do with the rows of a workbook's first visible sheet that has any text, the cells without their
-// number formats. Errors other than those of do are a [*FileError].
+// number formats. Errors other than those of do are a [*Error].
 func EachExact(file []byte, do func(line int, cells []string) error) error {
 	s, err := readSheet(file, "")
 	for err == nil {
-		var row sheetRow
+		var row Row
 		if row, err = s.next(); err == nil {
 			err = do(row.Line, row.Exact)
 		}
@@ -129,7 +129,7 @@ func EachExact(file []byte, do func(line int, cells []string) error) error {
 }
 
 // bookRows returns the rows of a sheet as they are shown, and exact: a spreadsheet shows 25779123400 as 2.5779E+10.
-func bookRows(book *excelize.File, name string) (next func() (sheetRow, error), err error) {
+func bookRows(book *excelize.File, name string) (next func() (Row, error), err error) {
 	shown, err := book.Rows(name)
 	if err != nil {
 		return nil, err
@@ -139,35 +139,35 @@ func bookRows(book *excelize.File, name string) (next func() (sheetRow, error), 
 		return nil, err
 	}
 	line := 0
-	return func() (row sheetRow, err error) {
+	return func() (row Row, err error) {
 		defer recovered(&err)
 		for shown.Next() && exact.Next() {
 			line++
-			row = sheetRow{Line: line, Written: maxColumns}
+			row = Row{Line: line, Written: maxColumns}
 			cells, err := shown.Columns()
 			if err == nil {
 				row.Exact, err = exact.Columns(excelize.Options{RawCellValue: true})
 			}
 			if err != nil {
-				return row, &FileError{line, "campaign.file.broken", nil}
+				return row, &Error{line, "campaign.file.broken", nil}
 			}
 			row.Cells = trimmed(cells)
 			if len(row.Cells) > maxColumns {
-				return row, &FileError{line, "campaign.file.columns", []any{maxColumns}}
+				return row, &Error{line, "campaign.file.columns", []any{maxColumns}}
 			}
 			if len(row.Cells) == 0 {
 				continue
 			}
 			for i, c := range row.Cells {
 				if len(c) > maxSheetLine {
-					return row, &FileError{line, "campaign.file.line", nil}
+					return row, &Error{line, "campaign.file.line", nil}
 				}
 				row.Cells[i] = strings.ReplaceAll(strings.ReplaceAll(c, "\r\n", "\n"), "_x000D_", "")
 			}
 			return row, nil
 		}
 		if shown.Error() != nil || exact.Error() != nil {
-			return row, &FileError{line, "campaign.file.broken", nil}
+			return row, &Error{line, "campaign.file.broken", nil}
 		}
 		return row, io.EOF
 	}, nil
@@ -176,7 +176,7 @@ func bookRows(book *excelize.File, name string) (next func() (sheetRow, error), 
 // recovered turns a panic of the library into an error: a workbook may hold anything.
 func recovered(err *error) {
 	if fault := recover(); fault != nil {
-		*err = &FileError{0, "campaign.file.broken", nil}
+		*err = &Error{0, "campaign.file.broken", nil}
 	}
 }
 
@@ -184,16 +184,16 @@ func recovered(err *error) {
 func checkBook(file []byte) error {
 	archive, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
-		return &FileError{0, "campaign.file.broken", nil}
+		return &Error{0, "campaign.file.broken", nil}
 	}
 	if len(archive.File) > maxBookParts {
-		return &FileError{0, "campaign.file.book", nil}
+		return &Error{0, "campaign.file.book", nil}
 	}
 	var all uint64 // archive/zip reads no more of a part than it announces
 	for _, part := range archive.File {
 		if all += min(part.UncompressedSize64, maxBook+1); all > maxBook || all > smallBook &&
 			all > uint64(len(file))*maxRatio {
-			return &FileError{0, "campaign.file.book", nil}
+			return &Error{0, "campaign.file.book", nil}
 		}
 	}
 	for _, part := range archive.File {
@@ -216,7 +216,7 @@ func checkBook(file []byte) error {
 func checkPart(part *zip.File, most int) error {
 	content, err := part.Open()
 	if err != nil {
-		return &FileError{0, "campaign.file.broken", nil}
+		return &Error{0, "campaign.file.broken", nil}
 	}
 	defer func() { _ = content.Close() }()
 	buffer, marks, tag := make([]byte, 64<<10), 0, -1 // tag: bytes of the current one, -1 outside
@@ -235,14 +235,14 @@ func checkPart(part *zip.File, most int) error {
 				tag++
 			}
 			if marks > most || tag > maxTag {
-				return &FileError{0, "campaign.file.book", nil}
+				return &Error{0, "campaign.file.book", nil}
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return &FileError{0, "campaign.file.broken", []any{}}
+			return &Error{0, "campaign.file.broken", []any{}}
 		}
 	}
 }

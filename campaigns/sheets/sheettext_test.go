@@ -1,4 +1,4 @@
-package campaigns
+package sheets
 
 import (
 	"bytes"
@@ -181,7 +181,7 @@ func TestColumnName(t *testing.T) {
 		" Nom  complet ": "nom_complet", "montant-dû": "montant_du", "N° de Tél.": "n°_de_tel",
 		"phone\u00a0number": "phone_number", "l’élève": "l'eleve", "\ufeffphone_number": "phone_number",
 		"PHONE NUMBER": "phone_number"} {
-		if got := columnName(name); got != want {
+		if got := ColumnName(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}

@@ -1,0 +1,312 @@
+package contacts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/sms"
+)
+
+// counts are changes that a transaction writes last.
+type counts struct {
+	company  int64
+	contacts int
+	groups   map[int64]int // members by group
+	fields   []string      // that contacts have now
+}
+
+// members counts the rows that a statement inserts or deletes, each as by, and returns the contacts concerned.
+func (c *counts) members(ctx context.Context, tx pgx.Tx, by int, statement string, args ...any) error {
+	return c.eachMember(ctx, tx, by, func(int64) {}, statement, args...)
+}
+
+func (c *counts) eachMember(ctx context.Context, tx pgx.Tx, by int, do func(contact int64), statement string,
+	args ...any) error {
+	if c.groups == nil {
+		c.groups = map[int64]int{}
+	}
+	var group, contact int64
+	return postgres.Each(ctx, tx, "changing members of groups", []any{&group, &contact}, func() error {
+		c.groups[group] += by
+		do(contact)
+		return nil
+	}, statement+` RETURNING group_id, contact_id`, args...)
+}
+
+func (c *counts) write(ctx context.Context, tx pgx.Tx) error {
+	maps.DeleteFunc(c.groups, func(_ int64, by int) bool { return by == 0 })
+	if len(c.groups) > 0 {
+		ids := slices.Sorted(maps.Keys(c.groups))
+		by := make([]int, len(ids))
+		for i, id := range ids {
+			by[i] = c.groups[id]
+		}
+		if _, err := tx.Exec(ctx, `WITH locked AS (SELECT id FROM contact_groups WHERE id = ANY($1) ORDER BY id
+				FOR NO KEY UPDATE)
+			UPDATE contact_groups g SET members = members + by FROM locked JOIN (SELECT unnest($1::bigint[]) AS of,
+				unnest($2::integer[]) AS by) u ON of = locked.id WHERE g.id = locked.id`, ids, by); err != nil {
+			return fmt.Errorf("counting the members of groups: %w", err)
+		}
+	}
+	if c.contacts == 0 && len(c.fields) == 0 {
+		return nil
+	}
+	var total int
+	var names []string
+	if err := tx.QueryRow(ctx, `INSERT INTO contact_books AS b (company_id, contacts, fields) VALUES ($1, greatest($2, 0), $3)
+		ON CONFLICT (company_id) DO UPDATE SET contacts = b.contacts + $2,
+			fields = b.fields || ARRAY(SELECT unnest(excluded.fields) EXCEPT SELECT unnest(b.fields) ORDER BY 1)
+		RETURNING contacts, fields`, c.company, c.contacts, append([]string{}, c.fields...)).Scan(
+		&total, &names); err != nil {
+		return fmt.Errorf("counting the contacts of company %d: %w", c.company, err)
+	}
+	switch {
+	case total > MaxContacts && c.contacts > 0:
+		return ErrFull
+	case len(names) > MaxFields:
+		return &Fault{"fields." + names[MaxFields], "contact.wrong.fields", []any{MaxFields}}
+	}
+	return nil
+}
+
+// lockGroups locks groups and those of contacts until the transaction ends: meanwhile none is deleted.
+func lockGroups(ctx context.Context, tx pgx.Tx, groups, contacts []int64) error {
+	if _, err := tx.Exec(ctx, `SELECT FROM contact_groups WHERE id = ANY($1)
+		OR id IN (SELECT group_id FROM contact_members WHERE contact_id = ANY($2)) ORDER BY id FOR KEY SHARE`,
+		append([]int64{}, groups...), append([]int64{}, contacts...)); err != nil {
+		return fmt.Errorf("locking groups: %w", err)
+	}
+	return nil
+}
+
+// setGroups makes contacts members of exactly the groups of their entries, where those have any to say.
+func setGroups(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, c *counts, changed map[int64]bool) error {
+	var of, groups, members []int64 // pairs of member and group
+	for i := range entries {
+		if entries[i].Groups == nil {
+			continue
+		}
+		of = append(of, ids[i])
+		for _, g := range entries[i].Groups {
+			groups, members = append(groups, g), append(members, ids[i])
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	if err := lockGroups(ctx, tx, groups, of); err != nil {
+		return err
+	}
+	known, err := postgres.All(ctx, tx, "looking for groups", pgx.RowTo[int64],
+		`SELECT id FROM contact_groups WHERE company_id = $1 AND id = ANY($2)`, c.company, groups)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if !slices.Contains(known, g) {
+			return &Fault{"groups", "contact.wrong.group.unknown", []any{g}}
+		}
+	}
+	note := func(contact int64) { changed[contact] = true }
+	if err := c.eachMember(ctx, tx, -1, note, `DELETE FROM contact_members WHERE contact_id = ANY($1)
+		AND (group_id, contact_id) NOT IN (SELECT unnest($2::bigint[]), unnest($3::bigint[]))`, of,
+		append([]int64{}, groups...), append([]int64{}, members...)); err != nil {
+		return err
+	}
+	return c.eachMember(ctx, tx, 1, note, `INSERT INTO contact_members (group_id, contact_id)
+		SELECT unnest($1::bigint[]), unnest($2::bigint[]) ON CONFLICT DO NOTHING`, append([]int64{}, groups...),
+		append([]int64{}, members...))
+}
+
+const groupColumns = `id, company_id, name, members, created_at`
+
+// Group returns a company's group; [ErrNoGroup] if it has none with the id.
+func (s *Store) Group(ctx context.Context, company, id int64) (Group, error) {
+	return one(postgres.All(ctx, s.db, "reading a group", pgx.RowToStructByPos[Group],
+		`SELECT `+groupColumns+` FROM contact_groups WHERE company_id = $1 AND id = $2`, company, id))
+}
+
+// GroupByName returns a company's group by its name, whose case and accents do not count; [ErrNoGroup] if it has none.
+func (s *Store) GroupByName(ctx context.Context, company int64, name string) (Group, error) {
+	return one(postgres.All(ctx, s.db, "reading a group", pgx.RowToStructByPos[Group],
+		`SELECT `+groupColumns+` FROM contact_groups WHERE company_id = $1 AND name_key = $2`, company, fold(name)))
+}
+
+func one(found []Group, err error) (Group, error) {
+	switch {
+	case err != nil:
+		return Group{}, err
+	case len(found) == 0:
+		return Group{}, ErrNoGroup
+	}
+	return found[0], nil
+}
+
+// Groups returns all groups of a company, at most [MaxGroups], by name.
+func (s *Store) Groups(ctx context.Context, company int64) ([]Group, error) {
+	return postgres.All(ctx, s.db, "listing groups", pgx.RowToStructByPos[Group],
+		`SELECT `+groupColumns+` FROM contact_groups WHERE company_id = $1 ORDER BY name_key`, company)
+}
+
+// GroupPage returns up to limit groups of a company, the latest first, with ids below before (0: from the latest), and
+// the next page's before; 0 for none.
+func (s *Store) GroupPage(ctx context.Context, company, before int64, limit int) (page []Group, next int64, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	page, err = postgres.All(ctx, s.db, "listing groups", pgx.RowToStructByPos[Group],
+		`SELECT `+groupColumns+` FROM contact_groups WHERE company_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`, company,
+		before, limit+1)
+	if len(page) > limit {
+		page = page[:limit]
+		next = page[limit-1].ID
+	}
+	return page, next, err
+}
+
+// CreateGroup makes a group of a company. The errors are a [*Fault] and [ErrGroups].
+func (s *Store) CreateGroup(ctx context.Context, company int64, name string) (made Group, err error) {
+	name, wrong := CheckGroupName(name)
+	if wrong != nil {
+		return made, wrong
+	}
+	var many bool
+	if err := s.db.QueryRow(ctx, `SELECT count(*) >= $2 FROM contact_groups WHERE company_id = $1`, company,
+		MaxGroups).Scan(&many); err != nil {
+		return made, fmt.Errorf("counting the groups of company %d: %w", company, err)
+	}
+	if many {
+		return made, ErrGroups
+	}
+	made, err = one(postgres.All(ctx, s.db, "making a group", pgx.RowToStructByPos[Group],
+		`INSERT INTO contact_groups (company_id, name, name_key) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
+		RETURNING `+groupColumns, company, name, fold(name)))
+	if errors.Is(err, ErrNoGroup) {
+		err = groupTaken(name)
+	}
+	return made, err
+}
+
+func groupTaken(name string) *Fault { return &Fault{"name", "contact.wrong.group.taken", []any{name}} }
+
+// RenameGroup gives a company's group another name. The errors are [ErrNoGroup] and a [*Fault]; a transaction of the
+// caller must be rolled back after one.
+func (s *Store) RenameGroup(ctx context.Context, company, id int64, name string) (before, after Group, err error) {
+	name, wrong := CheckGroupName(name)
+	if wrong != nil {
+		return before, after, wrong
+	}
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		before, err = one(postgres.All(ctx, tx, "locking a group", pgx.RowToStructByPos[Group],
+			`SELECT `+groupColumns+` FROM contact_groups WHERE company_id = $1 AND id = $2 FOR UPDATE`, company, id))
+		if err != nil {
+			return err
+		}
+		if after = before; before.Name == name {
+			return postgres.ConfirmWith(ctx, tx)
+		}
+		after.Name = name
+		_, err := tx.Exec(ctx, `UPDATE contact_groups SET name = $2, name_key = $3 WHERE id = $1`, id, name, fold(name))
+		if postgres.SQLState(err) == "23505" {
+			return groupTaken(name)
+		}
+		if err != nil {
+			return fmt.Errorf("renaming group %d: %w", id, err)
+		}
+		return nil
+	})
+	return before, after, err
+}
+
+// DeleteGroup deletes a company's group; its members stay contacts. It returns the group as it was, or [ErrNoGroup].
+func (s *Store) DeleteGroup(ctx context.Context, company, id int64) (was Group, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		was, err = one(postgres.All(ctx, tx, "locking a group", pgx.RowToStructByPos[Group],
+			`SELECT `+groupColumns+` FROM contact_groups WHERE company_id = $1 AND id = $2 FOR UPDATE`, company, id))
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM contact_members WHERE group_id = $1`, id); err != nil {
+			return fmt.Errorf("deleting the members of group %d: %w", id, err)
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM contact_groups WHERE id = $1`, id); err != nil {
+			return fmt.Errorf("deleting group %d: %w", id, err)
+		}
+		return nil
+	})
+	return was, err
+}
+
+// Join makes a number a member of a company's group in the caller's transaction, and a contact if it is none; a consent
+// replaces an earlier one. joined is false if it was a member. The errors are [ErrNoGroup] and [ErrFull]: then nothing
+// has changed, and the transaction can go on.
+func (s *Store) Join(ctx context.Context, tx pgx.Tx, company, group int64, number sms.Number, consent Consent) (
+	joined bool, err error) {
+	var at *time.Time
+	if consent.Source != "" {
+		at = new(cmp.Or(consent.At, postgres.Now()))
+	}
+	var known, room bool
+	// The number's row is written even if nothing changes: so it is found and locked, whoever makes or deletes it meanwhile.
+	err = tx.QueryRow(ctx, `WITH rows AS (
+			SELECT WHERE EXISTS (SELECT FROM contact_groups WHERE id = $2 AND company_id = $1)
+			AND (EXISTS (SELECT FROM contacts WHERE company_id = $1 AND phone_number = $3)
+				OR coalesce((SELECT contacts FROM contact_books WHERE company_id = $1), 0) < $6)
+		), member AS (
+			INSERT INTO contacts AS c (company_id, phone_number, consent_source, consented_at) SELECT $1, $3, $4, $5 FROM rows
+			ON CONFLICT (company_id, phone_number) DO UPDATE
+			SET consent_source = CASE WHEN $4 = '' THEN c.consent_source ELSE $4 END,
+				consented_at = CASE WHEN $4 = '' THEN c.consented_at ELSE $5 END, updated_at = now()
+			RETURNING id, xmax = 0 AS added
+		), locked AS (
+			SELECT id FROM contact_groups WHERE id = $2 AND company_id = $1 AND EXISTS (SELECT FROM member) FOR KEY SHARE
+		), added AS (
+			INSERT INTO contact_members (group_id, contact_id) SELECT locked.id, member.id FROM locked, member
+			ON CONFLICT DO NOTHING RETURNING 1
+		), counted AS (
+			UPDATE contact_groups SET members = members + 1 WHERE id = $2 AND EXISTS (SELECT FROM added) RETURNING 1
+		), book AS (
+			INSERT INTO contact_books AS b (company_id, contacts)
+			SELECT $1, 1 FROM member WHERE added AND (SELECT count(*) FROM counted) >= 0
+			ON CONFLICT (company_id) DO UPDATE SET contacts = b.contacts + 1
+		)
+		SELECT EXISTS (SELECT FROM contact_groups WHERE id = $2 AND company_id = $1), EXISTS (SELECT FROM rows),
+			EXISTS (SELECT FROM added)`, company, group, string(number), consent.Source, at, MaxContacts).Scan(
+		&known, &room, &joined)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("joining a group: %w", err)
+	case !known:
+		return false, ErrNoGroup
+	case !room:
+		return false, ErrFull
+	}
+	return joined, nil
+}
+
+// Leave ends a number's membership of a company's group in the caller's transaction; it stays a contact. left is false
+// if it was no member.
+func (s *Store) Leave(ctx context.Context, tx pgx.Tx, company, group int64, number sms.Number) (left bool, err error) {
+	err = tx.QueryRow(ctx, `WITH locked AS (
+			SELECT c.id FROM contacts c JOIN contact_groups g ON g.company_id = c.company_id AND g.id = $2
+			WHERE c.company_id = $1 AND c.phone_number = $3 FOR NO KEY UPDATE OF c FOR KEY SHARE OF g
+		), gone AS (
+			DELETE FROM contact_members WHERE group_id = $2 AND contact_id IN (SELECT id FROM locked) RETURNING 1
+		), counted AS (
+			UPDATE contact_groups SET members = members - 1 WHERE id = $2 AND EXISTS (SELECT FROM gone)
+		)
+		SELECT EXISTS (SELECT FROM gone)`, company, group, string(number)).Scan(&left)
+	if err != nil {
+		return false, fmt.Errorf("leaving a group: %w", err)
+	}
+	return left, nil
+}
