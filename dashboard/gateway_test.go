@@ -11,6 +11,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/billing"
 	"intumwa/campaigns"
+	"intumwa/contacts"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/queue"
@@ -46,6 +47,7 @@ func (w *world) sends(deps *Deps, options *Options) {
 	deps.Verifications = verifications.New(w.pool, []byte("key"))
 	deps.Messages, deps.Lookup, deps.Statistics, deps.Handsets = store, lookup.New(w.pool), statistics.New(w.pool),
 		handsets.New(w.pool)
+	deps.Contacts = contacts.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
 	deps.Campaigns = campaigns.New(campaigns.Deps{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: deps.Ledger,
 		Intake: deps.Intake, Plan: options.Plan, Log: options.Log})

@@ -105,7 +105,9 @@ func (ps *Pages) ReadAll(v *web.Visit, t web.Tenant) error {
 	if err != nil {
 		return web.ErrNotFound
 	}
-	if _, err := ps.Deps.Handsets.Message(v.Ctx(), t.CompanyID(), upTo); err != nil {
+	if _, err := ps.Deps.Handsets.Message(v.Ctx(), t.CompanyID(), upTo); errors.Is(err, handsets.ErrNotFound) {
+		return web.ErrNotFound
+	} else if err != nil {
 		return err
 	}
 	return v.Done(ps.Deps.Marks.Read(v.Ctx(), t.CompanyID(), "", upTo), "/conversations", "flash.read")
@@ -293,13 +295,15 @@ func (ps *Pages) sent(v *web.Visit, t web.Tenant, number sms.Number, before int6
 	return all, floor, err
 }
 
+// whyTexts are the keys of the texts that say why a message got no answer from its route.
+var whyTexts = map[handsets.AnswerState]string{"": "", handsets.AnswerDue: "", handsets.AnswerSent: "",
+	handsets.AnswerClosed: "conversation.why.closed", handsets.AnswerRepeated: "conversation.why.repeated",
+	handsets.AnswerUnpaid: "conversation.why.insufficient_credits", handsets.AnswerOptedOut: "conversation.why.opted_out"}
+
 // whyUnanswered returns the key of the text that says why a message got no answer from its route; "" for none.
 func whyUnanswered(state handsets.AnswerState) string {
-	switch state {
-	case "", handsets.AnswerDue, handsets.AnswerSent:
-		return ""
-	case handsets.AnswerClosed, handsets.AnswerRepeated, "insufficient_credits", "opted_out":
-		return "conversation.why." + string(state)
+	if key, known := whyTexts[state]; known {
+		return key
 	}
 	return "conversation.why.other"
 }

@@ -250,7 +250,7 @@ func (a *Answers) drop(ctx context.Context, d *handsets.DueAnswer, why handsets.
 	err := postgres.InTx(ctx, a.Pool, func(tx pgx.Tx) (err error) {
 		store := a.handsets.In(tx)
 		if dropped, err = store.DropAnswer(ctx, d.ID, why); err != nil || !dropped ||
-			string(why) != intake.RefuseCredits("message", "1").Reason {
+			why != handsets.AnswerUnpaid {
 			return err
 		}
 		// One at a time for each company, so that only one finds that it is the first.

@@ -25,6 +25,10 @@ const (
 	AnswerOwn      AnswerState = "own_number" // the sender is an address of the gateway
 	AnswerNoRoute  AnswerState = "no_route"   // the route was removed
 	AnswerLate     AnswerState = "late"       // it could not be sent in time
+
+	// Two reasons of refusals.
+	AnswerUnpaid   AnswerState = "insufficient_credits"
+	AnswerOptedOut AnswerState = "opted_out"
 )
 
 // HadAnswer reports whether a number's message to a company under a keyword got an answer, or is about to, within window
