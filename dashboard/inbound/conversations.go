@@ -298,7 +298,7 @@ func (ps *Pages) sent(v *web.Visit, t web.Tenant, number sms.Number, before int6
 // whyTexts are the keys of the texts that say why a message got no answer from its route.
 var whyTexts = map[handsets.AnswerState]string{"": "", handsets.AnswerDue: "", handsets.AnswerSent: "",
 	handsets.AnswerClosed: "conversation.why.closed", handsets.AnswerRepeated: "conversation.why.repeated",
-	handsets.AnswerUnpaid: "conversation.why.insufficient_credits", handsets.AnswerOptedOut: "conversation.why.opted_out"}
+	handsets.AnswerUnpaid: "conversation.why.unpaid", handsets.AnswerOptedOut: "conversation.why.optedout"}
 
 // whyUnanswered returns the key of the text that says why a message got no answer from its route; "" for none.
 func whyUnanswered(state handsets.AnswerState) string {

@@ -40,10 +40,10 @@ func (b *Switchboard) follow(ctx context.Context, w *work, m *handsets.Inbound, 
 		}
 		w.answers[got.Answer]++
 	}
-	if !person || own {
-		return nil
+	if person && !own && (c.route.Join != 0 || c.route.Leave != 0) {
+		w.move = &move{c.route, number, contacts.Consent{Source: proof(got), At: got.At}}
 	}
-	return b.regroup(ctx, w, c.route, number, got)
+	return nil
 }
 
 // own reports whether an address is one of the gateway's: it has a route, or it is an approved sender.
@@ -79,25 +79,45 @@ func (b *Switchboard) answers(ctx context.Context, w *work, c *command, m *hands
 	return handsets.AnswerDue, err
 }
 
-// regroup lets a number join and leave the groups of a route. The message is the proof of its consent. A group that is
-// gone, or for which the company has too many contacts, changes nothing.
-func (b *Switchboard) regroup(ctx context.Context, w *work, r *handsets.Route, number sms.Number,
-	m *handsets.Message) error {
-	if r.Leave != 0 {
-		if _, err := b.contacts.Leave(ctx, w.tx, r.CompanyID, r.Leave, number); err != nil {
-			return err
+// move is a number that joins and leaves the groups of a route. The message is the proof of its consent.
+type move struct {
+	route   *handsets.Route
+	number  sms.Number
+	consent contacts.Consent
+}
+
+// regroup moves a number, at the end of its transaction, which moves no other: contacts are locked before groups. A
+// group that is gone, or for which the company has too many contacts, changes nothing.
+func (b *Switchboard) regroup(ctx context.Context, w *work) error {
+	if w.move == nil {
+		return nil
+	}
+	m, r := w.move, w.move.route
+	leave := func() (err error) {
+		if r.Leave != 0 {
+			_, err = b.contacts.Leave(ctx, w.tx, r.CompanyID, r.Leave, m.number)
 		}
+		return err
 	}
-	if r.Join == 0 {
-		return nil
+	join := func() (err error) {
+		if r.Join != 0 {
+			_, err = b.contacts.Join(ctx, w.tx, r.CompanyID, r.Join, m.number, m.consent)
+		}
+		if errors.Is(err, contacts.ErrNoGroup) || errors.Is(err, contacts.ErrFull) {
+			b.log.WarnContext(ctx, "a number cannot join the group of a route", "event", "group_not_joined", "route", r.ID,
+				"company_id", r.CompanyID, "error", err)
+			return nil
+		}
+		return err
 	}
-	_, err := b.contacts.Join(ctx, w.tx, r.CompanyID, r.Join, number, contacts.Consent{Source: proof(m), At: m.At})
-	if errors.Is(err, contacts.ErrNoGroup) || errors.Is(err, contacts.ErrFull) {
-		b.log.WarnContext(ctx, "a number cannot join the group of a route", "event", "group_not_joined", "route", r.ID,
-			"company_id", r.CompanyID, "error", err)
-		return nil
+	first, second := leave, join
+	if r.Join < r.Leave { // groups are locked by id
+		first, second = join, leave
 	}
-	return err
+	if err := first(); err != nil {
+		return err
+	}
+	return second()
 }
 
 // proof returns a message as the source of a consent.

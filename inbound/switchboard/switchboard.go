@@ -243,6 +243,7 @@ type work struct {
 
 	deliveries []binds.Delivery // for binds of customers
 	answers    map[handsets.AnswerState]int
+	move       *move // of a number between groups; nil: none yet
 }
 
 // round routes up to limit messages in one transaction. mine is false when another process routes.
@@ -260,6 +261,10 @@ func (b *Switchboard) round(ctx context.Context, limit int) (done int, mine bool
 			}
 			if !taken {
 				b.delayed[fresh[i].Source] = time.Now().Add(unsurePause)
+			}
+			if w.move != nil { // the others follow in further transactions
+				done = limit
+				return nil
 			}
 		}
 		return err
@@ -299,7 +304,7 @@ func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work
 				return err
 			}
 		}
-		return nil
+		return b.regroup(ctx, w)
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("looking at messages from handsets: %w", err)
@@ -410,6 +415,10 @@ func (b *Switchboard) rest(ctx context.Context) error {
 				}
 				for _, id := range ids {
 					ended[id] = true
+				}
+				if w.move != nil {
+					swept = atOnce
+					return nil
 				}
 			}
 			return nil
