@@ -24,6 +24,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
+	"intumwa/contacts"
 	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
@@ -80,10 +81,20 @@ type Deps struct {
 	Webhooks    *webhooks.Webhooks
 
 	Verifications *verifications.Store
+	Contacts      *contacts.Store
+
+	// By returns a user who performs acts (operations.Actor).
+	By func(user int64) Acts
 
 	// Cancel cancels messages that no carrier has and returns how many messages and credits those were
 	// (settling.Cancel).
 	Cancel func(context.Context, messages.Queued) (cancelled, credits int64, err error)
+}
+
+// Acts are what a user does that the audit log records.
+type Acts interface {
+	DeleteContacts(ctx context.Context, company int64, which contacts.Selection) (deleted int, err error)
+	DeleteGroup(ctx context.Context, company, id int64) (contacts.Group, error)
 }
 
 // API serves the public endpoints.

@@ -180,7 +180,8 @@ func (r *refusal) example(operation string) any {
 		field = "colour"
 	}
 	body := invalidView{Message: text, Errors: problems{listed: []problem{{field, text}}}}
-	if inBatch(operation) || strings.HasPrefix(r.field, optOutsEmpty.field) {
+	if inBatch(operation) || strings.HasPrefix(r.field, optOutsEmpty.field) ||
+		operation == "putContacts" {
 		body.Message = textInvalid
 	}
 	return body

@@ -5,6 +5,8 @@ type fields struct {
 	phoneNumber, sender, message, reference, costCenter, sendAt, expireAt value
 	messages, template, recipients, variables, optOuts, code              value
 
+	group, contacts, name, language, fields, groups, consentSource, consentedAt value
+
 	locale, codeLength, ttl, amount, payee, appHash, webDomain, endUser, converted value
 }
 
@@ -38,6 +40,22 @@ func (v value) fields() (f fields) {
 			f.optOuts = v
 		case "code":
 			f.code = v
+		case "group":
+			f.group = v
+		case "contacts":
+			f.contacts = v
+		case "name":
+			f.name = v
+		case "language":
+			f.language = v
+		case "fields":
+			f.fields = v
+		case "groups":
+			f.groups = v
+		case "consent_source":
+			f.consentSource = v
+		case "consented_at":
+			f.consentedAt = v
 		case "locale":
 			f.locale = v
 		case "code_length":
@@ -64,9 +82,14 @@ func (v value) fields() (f fields) {
 // readList reads a list's items with read, unless there are none or too many. An item that is not an object has no
 // fields.
 func readList[T any](p *problems, list value, empty, many *refusal, read func(*fields) T) []T {
+	return readListOf(p, list, maxItems, empty, many, read)
+}
+
+// readListOf is readList for lists of another length.
+func readListOf[T any](p *problems, list value, most int, empty, many *refusal, read func(*fields) T) []T {
 	n := 0
 	for range list.elements() {
-		if n++; n > maxItems {
+		if n++; n > most {
 			p.add(many)
 			return nil
 		}

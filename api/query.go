@@ -148,6 +148,8 @@ var (
 	deliveryList = list{"deliveries", []string{"state", "event", "message_id", "since"}}
 	inboundList  = list{"inbound", []string{"phone_number", "from", "to"}}
 	optOutList   = list{"opt-outs", []string{"phone_number", "sender"}}
+	contactList  = list{"contacts", []string{"phone_number", "name", "group"}}
+	groupList    = list{"groups", nil}
 )
 
 // filterReference filters by the customer's own name of a message.
@@ -185,4 +187,24 @@ func (q *query) check(place []byte) uint32 {
 		_, _ = io.WriteString(h, name+"\x00"+q.Get(name)+"\x00") // a hash never fails
 	}
 	return h.Sum32()
+}
+
+// cursorTo is cursor for a list that names its places itself.
+func (q *query) cursorTo(place string) string {
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32([]byte(place), q.check([]byte(place))))
+}
+
+// place reads a cursor of cursorTo; "" without one. Call it before page.
+func (q *query) place() string {
+	text := q.Get("cursor")
+	if text == "" {
+		return ""
+	}
+	q.Del("cursor")
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if at := len(raw) - 4; err == nil && at > 0 && binary.BigEndian.Uint32(raw[at:]) == q.check(raw[:at]) {
+		return string(raw[:at])
+	}
+	q.add(cursorInvalid)
+	return ""
 }

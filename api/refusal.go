@@ -27,21 +27,22 @@ type words struct{ en, fr string }
 type operations string
 
 const (
-	onSends    operations = "sendSms sendBulk sendTemplate"
-	onPaid                = onSends + " createVerification"
-	onBatches  operations = "sendBulk sendTemplate"
-	onBodies              = onPaid + " previewSms putTestNumber verifyTestNumber addOptOuts checkVerification sendFeedback"
-	onLists    operations = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts"
+	onSends   operations = "sendSms sendBulk sendTemplate"
+	onPaid               = onSends + " createVerification"
+	onBatches operations = "sendBulk sendTemplate"
+	onBodies             = onPaid + " previewSms putTestNumber verifyTestNumber addOptOuts checkVerification sendFeedback " +
+		onContactBody
+	onLists               = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts " + onContactLists
 	onFiltered            = onLists + " removeOptOut getUsage"
 	onCancels  operations = "cancelSms cancelBatch cancelBatchByID"
 	onNamed               = "getVerification checkVerification cancelVerification sendFeedback getSms getBatch " +
-		"listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
+		"listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onContactOnes + " " + onCancels
 	onReads = onLists + " listEvents getVerification getSms getBatch getBalance getUsage getTestNumber " +
-		"getWebhookDelivery getInbound"
-	onAsked = onReads + " removeOptOut cancelVerification " + onCancels
+		"getWebhookDelivery getInbound " + onContactReads
+	onAsked = onReads + " removeOptOut cancelVerification deleteContact deleteGroup " + onCancels
 	onLooks = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber " +
-		"checkVerification sendFeedback"
-	onChanges = onBodies + " resendWebhookDelivery removeOptOut cancelVerification " + onCancels
+		"checkVerification sendFeedback " + onContactBody
+	onChanges = onBodies + " resendWebhookDelivery removeOptOut cancelVerification deleteContact deleteGroup " + onCancels
 	onAll     = onBodies + " " + onAsked + " resendWebhookDelivery"
 )
 
@@ -63,8 +64,7 @@ func (r retry) words() words {
 	}[r]
 }
 
-// refusals are all of them, in the order of this file, refusedfield.go and refusedlater.go: the compiler takes files in
-// the order of their names.
+// refusals are all of them, in the order of the files: the compiler takes files in the order of their names.
 var refusals []*refusal
 
 func newRefusal(status int, code, text string, on operations, again retry, cause, fix words) *refusal {
@@ -175,6 +175,10 @@ var (
 			"texte indique le premier destinataire concerné, compté à partir de 1. Rien n’a été mis en file d’attente."},
 		words{"Remove the recipients of this carrier, or use another sender.",
 			"Retirez les destinataires de cet opérateur, ou utilisez un autre expéditeur."})
+	_ = refusalOfRule("missing_variables", intake.RefuseContact(17, []string{"K"}), "sendTemplate", retryNo,
+		words{"A member of the group lacks fields that the template uses.",
+			"Il manque à un membre du groupe des champs que le modèle utilise."},
+		words{"Give the contact these fields.", "Donnez ces champs au contact."})
 	_ = refusalOfRule("missing_variables", intake.RefuseVariables("N", []string{"K"}), "sendTemplate previewSms", retryNo,
 		words{"Values are missing. The text names the first such recipient and the missing placeholders.",
 			"Des valeurs manquent ; le texte indique le premier destinataire concerné et les champs qui lui manquent."},
@@ -226,6 +230,10 @@ var (
 			"Une limite, inactive par défaut, sur les crédits que l’entreprise peut dépenser par jour. Rien n’a été prélevé."},
 		words{"Send it tomorrow, or ask us for a higher limit.",
 			"Envoyez-le demain, ou demandez-nous une limite plus élevée."})
+	_ = refusalOfRule("group_left_out", intake.RefuseAllLeftOut, "sendTemplate", retryNo,
+		words{"Every member has opted out, has no carrier, or is at a carrier where the sender is not registered.",
+			"Chaque membre s’est désinscrit, n’a pas d’opérateur, ou relève d’un opérateur où l’expéditeur n’est pas enregistré."},
+		words{"Send to another group.", "Envoyez à un autre groupe."})
 	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("batch", "N", "N", "N"), onBatches, retryNo,
 		words{"The same limit, for a whole batch. Nothing was queued.",
 			"La même limite, pour tout un lot. Rien n’a été mis en file d’attente."},
@@ -310,8 +318,8 @@ var (
 		words{"The API key can only send.", "La clé d’API ne permet que l’envoi."},
 		words{"Create a key with the scope read.", "Créez une clé avec l’autorisation read."})
 	notFound = newRefusal(404, "not_found", "Not found.", onNamed, retryNo,
-		words{"The path, message, batch or delivery does not exist, or belongs to another company.",
-			"Ce chemin, ce message, ce lot ou cette livraison n’existe pas ou appartient à une autre entreprise."},
+		words{"What the path names does not exist, or belongs to another company.",
+			"Ce que désigne le chemin n’existe pas, ou appartient à une autre entreprise."},
 		words{"Check the address.", "Vérifiez l’adresse."})
 	wrongMethod = newRefusal(405, "method_not_allowed", "Method not allowed.", "", retryNo,
 		words{"The path accepts other methods.", "Le chemin accepte d’autres méthodes."},

@@ -5,12 +5,13 @@ var (
 	// 422: single messages, previews, the test number (rule api 7.1).
 
 	numberRequired = newInvalid("phone_number_required", "phone_number", "The phone number is required.",
-		"sendSms createVerification putTestNumber addOptOuts",
+		"sendSms createVerification putTestNumber addOptOuts createContact",
 		words{"phone_number is missing, null or blank.", "phone_number est absent, null ou vide."},
 		words{"Give one.", "Donnez-en un."})
 	numberInvalid = newInvalid("phone_number_invalid", "phone_number",
 		"The phone number must be a valid Burundi (+257) number.",
-		"sendSms createVerification putTestNumber listSms listBatchMessages addOptOuts listInbound listOptOuts removeOptOut",
+		"sendSms createVerification putTestNumber listSms listBatchMessages addOptOuts listInbound listOptOuts removeOptOut "+
+			"listContacts "+onContactEdits,
 		words{"It is not a Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
 		words{"Give +257 and 8 digits, or 8 digits.", "Donnez +257 et 8 chiffres, ou 8 chiffres."})
 	senderRequired = newInvalid("sender_required", "sender", "The sender is required.", "sendSms createVerification",

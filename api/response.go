@@ -11,6 +11,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/testnumbers"
+	"intumwa/contacts"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/messages"
@@ -59,6 +60,8 @@ var refusalsOf = []struct {
 }{
 	{messages.ErrNotFound, notFound}, {handsets.ErrNotFound, notFound}, {webhooks.ErrNotFound, notFound},
 	{handsets.ErrListFull, optOutsFull},
+	{contacts.ErrNotFound, notFound}, {contacts.ErrNoGroup, notFound}, {contacts.ErrFull, bookFull},
+	{contacts.ErrGroups, groupsFull},
 	{accounts.ErrUnauthenticated, unauthenticatedCaller}, // revoked a moment ago
 	{verifications.ErrNotFound, notFound}, {verifications.ErrWrong, codeWrong}, {verifications.ErrExpired, codeExpired},
 	{verifications.ErrFinished, verificationFinished}, {verifications.ErrChecks, verificationChecks},

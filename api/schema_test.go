@@ -182,14 +182,14 @@ var severalNamed = regexp.MustCompile(`Recipients #0(?:, #0)* and (?:#0|0 more)`
 func shapeOfField(text string) string {
 	text = parameterNames.ReplaceAllString(text, "The colour parameter")
 	text = misplacedNames.ReplaceAllString(text, ".send_at$1")
-	return shape(variableNames.ReplaceAllString(text, "variables.code "))
+	return shape(variableNames.ReplaceAllString(text, "$1.code "))
 }
 
 var parameterNames = regexp.MustCompile(`^The \S+ parameter`)
 
 var misplacedNames = regexp.MustCompile(`\.(?:expire_at|cost_center)( field must be given for the whole request\.)`)
 
-var variableNames = regexp.MustCompile(`variables\.\w+ `)
+var variableNames = regexp.MustCompile(`(variables|fields)\.\w+ `)
 
 // exampleTexts caches the shapes of a media type's examples, by its pointer.
 var exampleTexts sync.Map

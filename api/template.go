@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -16,6 +17,17 @@ func (a *API) readTemplate(f fields) (req intake.Batch, p problems) {
 	req.Template = sms.ParseTemplate(p.body(f.template, templateRequired, templateLong))
 	req.CostCenter = p.label(f.costCenter, costCenterWrong)
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
+	if !f.group.isNull() {
+		group := p.group(f.group)
+		if !f.recipients.isNull() {
+			p.add(groupToo)
+		}
+		template := req.Template
+		req.Members = func(ctx context.Context, company int64) ([]intake.Recipient, error) {
+			return a.members(ctx, company, group, template)
+		}
+		return req, p
+	}
 	variables := newVariableReader(req.Template.Names())
 	req.Recipients = readList(&p, f.recipients, recipientsEmpty, recipientsMany, func(item *fields) (r intake.Recipient) {
 		r.Number = p.number(a.opts.Plan, item.phoneNumber, ofRecipients.numberRequired, ofRecipients.numberInvalid)

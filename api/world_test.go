@@ -21,15 +21,18 @@ import (
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
+	"intumwa/contacts"
 	"intumwa/dispatcher/settling"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
+	"intumwa/internal/audit"
 	"intumwa/internal/queue"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/messages/statistics"
+	acts "intumwa/operations"
 	"intumwa/sms"
 	"intumwa/verifications"
 	"intumwa/webhooks"
@@ -103,6 +106,10 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	w.deps.Cancel = func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
 		done, err := settling.Cancel(ctx, w.pool, w.deps.Messages, w.deps.Webhooks, of, nil)
 		return done.Cancelled, done.Credits, err
+	}
+	w.deps.Contacts = contacts.New(w.pool)
+	w.deps.By = func(user int64) Acts {
+		return acts.By(audit.User(user), nil, acts.Deps{Pool: w.pool})
 	}
 	w.deps.Verifications = verifications.New(w.pool, []byte("key"))
 	in := intake.Options{TestSender: testSender, TestQuota: 5, Verifications: w.deps.Verifications,

@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/campaigns/sheets"
+	"intumwa/contacts"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
@@ -37,6 +38,7 @@ type Campaign struct {
 	Template   string
 	CostCenter string // of all its messages; "": none
 	Reading    sheets.Reading
+	Audience   *contacts.Audience // whom it goes to; nil: to those of a file
 	CreatedAt  time.Time
 
 	paused      string // why intake refused its next part; "": it did not
@@ -47,14 +49,14 @@ func (made *Campaign) key() pgtype.UUID { return uuid(made.ID) }
 
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-const campaignColumns = `ulid, company_id, name, sender, template, coalesce(cost_center, ''), reading, created_at, paused, coalesce(continued_by, 0)`
+const campaignColumns = `ulid, company_id, name, sender, template, coalesce(cost_center, ''), reading, audience, created_at, paused, coalesce(continued_by, 0)`
 
 const selectCampaign = `select ` + campaignColumns + ` from campaigns`
 
 func scanCampaign(row pgx.CollectableRow) (made Campaign, err error) {
 	var id pgtype.UUID
 	err = row.Scan(&id, &made.Company, &made.Name, &made.Sender, &made.Template, &made.CostCenter, &made.Reading,
-		&made.CreatedAt, &made.paused, &made.continuedBy)
+		&made.Audience, &made.CreatedAt, &made.paused, &made.continuedBy)
 	made.ID = id.Bytes
 	return made, err
 }
@@ -62,11 +64,20 @@ func scanCampaign(row pgx.CollectableRow) (made Campaign, err error) {
 // Keep stores a campaign with the rows of its file, and deletes the company's oldest unsent ones. next returns the
 // rows, then [io.EOF]; after any other error nothing is stored.
 func (c *Campaigns) Keep(ctx context.Context, made *Campaign, next func() (Row, error)) error {
+	return c.keep(ctx, made, func(pgx.Tx) (func() (Row, error), error) { return next, nil })
+}
+
+func (c *Campaigns) keep(ctx context.Context, made *Campaign, open func(tx pgx.Tx) (func() (Row, error), error)) error {
 	return pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, cost_center, reading)
-			values ($1, $2, $3, $4, $5, nullif($6, ''), $7)`,
-			made.key(), made.Company, made.Name, made.Sender, made.Template, made.CostCenter, made.Reading); err != nil {
+		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, cost_center, reading, audience)
+			values ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8)`,
+			made.key(), made.Company, made.Name, made.Sender, made.Template, made.CostCenter, made.Reading,
+			made.Audience); err != nil {
 			return fmt.Errorf("keeping a campaign: %w", err)
+		}
+		next, err := open(tx)
+		if err != nil {
+			return err
 		}
 		seen, n := map[sms.Number]bool{}, 0
 		for more := true; more; {
@@ -130,4 +141,19 @@ func (c *Campaigns) Delete(ctx context.Context, id ulid.ULID) error {
 		return fmt.Errorf("deleting a campaign: %w", err)
 	}
 	return nil
+}
+
+// Erase deletes a number from campaigns that have not begun, and from those that have ended. pending is how many rows
+// of others have it: they are deleted within the campaign's [Life].
+func Erase(ctx context.Context, db postgres.DB, number sms.Number) (pending int64, err error) {
+	err = db.QueryRow(ctx, `with gone as (
+			delete from campaign_rows r using campaigns c where c.ulid = r.campaign and r.number = $1
+			and (c.taken_until is null or c.taken_until = 'infinity') returning 1
+		)
+		select (select count(*) from campaign_rows where number = $1) - (select count(*) from gone)`, string(number)).Scan(
+		&pending)
+	if err != nil {
+		return 0, fmt.Errorf("erasing a number in campaigns: %w", err)
+	}
+	return pending, nil
 }

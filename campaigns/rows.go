@@ -120,8 +120,8 @@ func (made *Campaign) barred(ctx context.Context, db postgres.Querier, rows []Ro
 	return handsets.Barred(ctx, db, pairs)
 }
 
-// Recheck marks recipients of an unsent campaign who have opted out since the check, and those to whom p can no longer
-// send, and reports whether there are any. lang is the language of the faults.
+// Recheck marks recipients of an unsent campaign who have opted out or left its groups since the check, and those to
+// whom p can no longer send, and reports whether there are any. lang is the language of the faults.
 func (c *Campaigns) Recheck(ctx context.Context, lang *texts.Language, p *accounts.Principal, made *Campaign) (
 	marked bool, err error) {
 	batch := intake.Batch{Sender: made.Sender, Template: sms.ParseColumns(made.Template), Part: &intake.Part{Of: made.ID}}
@@ -135,6 +135,10 @@ func (c *Campaigns) Recheck(ctx context.Context, lang *texts.Language, p *accoun
 			if err != nil {
 				return err
 			}
+			absent, err := made.absent(ctx, tx, rows)
+			if err != nil {
+				return err
+			}
 			batch.Recipients = batch.Recipients[:0]
 			for _, r := range rows {
 				batch.Recipients = append(batch.Recipients, intake.Recipient{Number: r.Number, Variables: r.Variables})
@@ -145,6 +149,8 @@ func (c *Campaigns) Recheck(ctx context.Context, lang *texts.Language, p *accoun
 			for i, r := range rows {
 				refusal, is := refused[i]
 				switch {
+				case absent[i]:
+					out, faults = append(out, r.N), append(faults, new(lang.T("campaign.group.left")))
 				case is:
 					out, faults = append(out, r.N), append(faults, new(lang.Refusal(refusal)))
 				case barred[i]:

@@ -35,27 +35,28 @@ const merge = `INSERT INTO contacts AS c (company_id, phone_number, name, name_k
 		language = coalesce(nullif(excluded.language, ''), c.language), fields = c.fields || excluded.fields,
 		consent_source = CASE WHEN ` + consents + ` THEN excluded.consent_source ELSE c.consent_source END,
 		consented_at = CASE WHEN ` + consents + ` THEN excluded.consented_at ELSE c.consented_at END, updated_at = now()
-	WHERE ` + differs + ` RETURNING id, xmax = 0 AS added`
+	WHERE ` + differs + ` OR ` + consents + ` AND (c.consent_source, c.consented_at)
+		IS DISTINCT FROM (excluded.consent_source, excluded.consented_at) RETURNING id, xmax = 0 AS added`
 
-const (
-	consents = `(excluded.consent_source <> '' AND ($2 OR c.consent_source = ''))`
-	// differs is whether a contact c changes by excluded.
-	differs = `(excluded.name NOT IN ('', c.name) OR excluded.language NOT IN ('', c.language)
-		OR NOT c.fields @> excluded.fields OR ` + consents + ` AND (c.consent_source, c.consented_at)
-			IS DISTINCT FROM (excluded.consent_source, excluded.consented_at))`
-)
+const consents = `(excluded.consent_source <> '' AND ($2 OR c.consent_source = ''))`
+
+// differs is whether a contact c changes by excluded, apart from its consent.
+const differs = `(excluded.name NOT IN ('', c.name) OR excluded.language NOT IN ('', c.language)
+	OR NOT c.fields @> excluded.fields)`
 
 // Put adds contacts to a company, or changes those with the same numbers, in one transaction. Check the entries first;
 // no number may be there twice. The errors are a [*Fault] of groups or fields, and [ErrFull].
 func (s *Store) Put(ctx context.Context, company int64, entries []Entry) (done Written, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
-		done, err = put(ctx, tx, company, entries)
+		done, err = put(ctx, tx, company, entries, true)
 		return err
 	})
 	return done, err
 }
 
-func put(ctx context.Context, tx pgx.Tx, company int64, entries []Entry) (done Written, err error) {
+// put is Put. With replace, groups and consents replace those of a contact; else it joins the groups, and a consent is
+// that of contacts without one.
+func put(ctx context.Context, tx pgx.Tx, company int64, entries []Entry, replace bool) (done Written, err error) {
 	n := len(entries)
 	numbers, names, keys, languages := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	fields, sources, times := make([]string, n), make([]string, n), make([]*time.Time, n)
@@ -99,7 +100,7 @@ func put(ctx context.Context, tx pgx.Tx, company int64, entries []Entry) (done W
 		return nil
 	}, `WITH rows AS (SELECT unnest($3::text[]) AS number, unnest($4::text[]) AS name, unnest($5::text[]) AS name_key,
 			unnest($6::text[]) AS language, unnest($7::jsonb[]) AS fields, unnest($8::text[]) AS consent_source,
-			unnest($9::timestamptz[]) AS consented_at) `+merge, company, true, numbers, names, keys, languages, fields, sources,
+			unnest($9::timestamptz[]) AS consented_at) `+merge, company, replace, numbers, names, keys, languages, fields, sources,
 		times)
 	if err != nil {
 		return done, err
@@ -120,7 +121,7 @@ func put(ctx context.Context, tx pgx.Tx, company int64, entries []Entry) (done W
 		return done, err
 	}
 	c := counts{company: company, contacts: done.Added, fields: slices.Sorted(maps.Keys(used))}
-	if err := setGroups(ctx, tx, entries, done.IDs, &c, changed); err != nil {
+	if err := setGroups(ctx, tx, entries, done.IDs, replace, &c, changed); err != nil {
 		return done, err
 	}
 	done.Changed = len(changed) - done.Added
@@ -169,7 +170,7 @@ func clearValues(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, c
 // Create adds a contact to a company; a [*Fault] if it has the number. It must be rolled back after an error.
 func (s *Store) Create(ctx context.Context, company int64, e Entry) (made Contact, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
-		done, err := put(ctx, tx, company, []Entry{e})
+		done, err := put(ctx, tx, company, []Entry{e}, true)
 		switch {
 		case err != nil:
 			return err
@@ -198,7 +199,7 @@ func (s *Store) Update(ctx context.Context, company, id int64, e Entry) (before,
 		} else if err := renumber(ctx, tx, company, id, e.Number); err != nil {
 			return err
 		}
-		if _, err = put(ctx, tx, company, []Entry{e}); err == nil {
+		if _, err = put(ctx, tx, company, []Entry{e}, true); err == nil {
 			after, err = in.Get(ctx, company, id)
 		}
 		return err

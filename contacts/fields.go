@@ -64,6 +64,13 @@ func (c *Contact) Value(written string) (value string, given bool) {
 	return value, value != ""
 }
 
+// Known reports whether a placeholder or column of that name may have something of a contact whose company has these
+// fields.
+func Known(written string, fields []string) bool {
+	name, ok := FieldName(written)
+	return ok && (slices.Contains(nameWords, name) || name == "phone_number" || slices.Contains(fields, name))
+}
+
 // fold returns a name's form for searches: in lower case, without accents, with single blanks.
 func fold(name string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
@@ -153,6 +160,8 @@ func CheckGroupName(name string) (string, *Fault) {
 		return "", &Fault{"name", "contact.wrong.group.none", nil}
 	case !printable(name):
 		return "", &Fault{"name", "contact.wrong.text", nil}
+	case strings.ContainsAny(name, groupSeparators):
+		return "", &Fault{"name", "contact.wrong.group.separator", nil}
 	case utf8.RuneCountInString(name) > maxGroupName:
 		return "", &Fault{"name", "contact.wrong.long", []any{maxGroupName}}
 	}

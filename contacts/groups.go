@@ -88,8 +88,10 @@ func lockGroups(ctx context.Context, tx pgx.Tx, groups, contacts []int64) error 
 	return nil
 }
 
-// setGroups makes contacts members of exactly the groups of their entries, where those have any to say.
-func setGroups(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, c *counts, changed map[int64]bool) error {
+// setGroups makes contacts members of the groups of their entries, where those have any to say; with replace of no
+// others.
+func setGroups(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, replace bool, c *counts,
+	changed map[int64]bool) error {
 	var of, groups, members []int64 // pairs of member and group
 	for i := range entries {
 		if entries[i].Groups == nil {
@@ -103,15 +105,19 @@ func setGroups(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, c *
 	if len(of) == 0 {
 		return nil
 	}
-	if err := lockGroups(ctx, tx, groups, of); err != nil {
+	distinct := slices.Compact(slices.Sorted(slices.Values(groups)))
+	if !replace {
+		of = []int64{}
+	}
+	if err := lockGroups(ctx, tx, distinct, of); err != nil {
 		return err
 	}
 	known, err := postgres.All(ctx, tx, "looking for groups", pgx.RowTo[int64],
-		`SELECT id FROM contact_groups WHERE company_id = $1 AND id = ANY($2)`, c.company, groups)
+		`SELECT id FROM contact_groups WHERE company_id = $1 AND id = ANY($2)`, c.company, append([]int64{}, distinct...))
 	if err != nil {
 		return err
 	}
-	for _, g := range groups {
+	for _, g := range distinct {
 		if !slices.Contains(known, g) {
 			return &Fault{"groups", "contact.wrong.group.unknown", []any{g}}
 		}
@@ -141,12 +147,12 @@ func (s *Store) GroupByName(ctx context.Context, company int64, name string) (Gr
 		`SELECT `+groupColumns+` FROM contact_groups WHERE company_id = $1 AND name_key = $2`, company, fold(name)))
 }
 
-func one(found []Group, err error) (Group, error) {
-	switch {
-	case err != nil:
-		return Group{}, err
-	case len(found) == 0:
-		return Group{}, ErrNoGroup
+func one(found []Group, err error) (Group, error) { return first(found, err, ErrNoGroup) }
+
+// first returns the only row that was looked for, or none if there is none.
+func first[T any](found []T, err, none error) (T, error) {
+	if len(found) == 0 || err != nil {
+		return *new(T), cmp.Or(err, none)
 	}
 	return found[0], nil
 }

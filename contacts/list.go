@@ -40,13 +40,7 @@ func (s *Store) ByNumber(ctx context.Context, company int64, number sms.Number) 
 func (s *Store) one(ctx context.Context, condition string, args ...any) (Contact, error) {
 	found, err := postgres.All(ctx, s.db, "reading a contact", scanContact,
 		`SELECT `+contactColumns+` FROM contacts c WHERE `+condition, args...)
-	switch {
-	case err != nil:
-		return Contact{}, err
-	case len(found) == 0:
-		return Contact{}, ErrNotFound
-	}
-	return found[0], nil
+	return first(found, err, ErrNotFound)
 }
 
 // OfNumber returns the contacts of all companies with a number.

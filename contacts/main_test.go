@@ -12,8 +12,6 @@ import (
 	"intumwa/sms"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
-
 // testStore is a store on its own database.
 type testStore struct {
 	testing.TB

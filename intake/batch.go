@@ -21,6 +21,8 @@ type BatchAccepted struct {
 	RecipientsCount int       `json:"recipients_count"`
 	ItemCount       int       `json:"item_count"`
 	RemainingItems  int64     `json:"remaining_items"`
+
+	LeftOut map[string]int `json:"left_out,omitempty"` // members of a group, by reason
 }
 
 // Batch is a valid bulk or template send (rule api 4.2, 4.3): 1 to 500 messages, or a part of a campaign.
@@ -33,13 +35,25 @@ type Batch struct {
 	Name       string // the customer's own name; "": none
 	CostCenter string // the customer's own label of its messages; "": none
 	Part       *Part  // nil: the batch is whole
+
+	// Members returns the recipients of a batch to a group, once it is known that the batch is no repetition. Its errors
+	// refuse the batch. nil: the recipients are given.
+	Members func(ctx context.Context, company int64) ([]Recipient, error)
+	leftOut map[string]int // of the members, by reason
 }
 
 // SendBatch accepts all messages of a batch or none. It returns what Send returns.
 func (in *Intake) SendBatch(ctx context.Context, p *accounts.Principal, b Batch) (Answer, error) {
 	return in.accept(ctx, p, b.Key,
 		func(p *accounts.Principal) error { return in.maySendBatch(p, &b) },
-		func(p *accounts.Principal) (*request, error) { return in.batch(p, &b) })
+		func(p *accounts.Principal) (*request, error) {
+			if b.Members != nil {
+				if err := in.readMembers(ctx, p, &b); err != nil {
+					return nil, err
+				}
+			}
+			return in.batch(p, &b)
+		})
 }
 
 // maySendBatch checks the rules about the caller, in the order of rule api 7.2.
@@ -88,6 +102,9 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 		kind = kindTemplate
 		for i := range b.Recipients {
 			if missing := b.Template.Missing(b.Recipients[i].Variables); missing != nil {
+				if contact := b.Recipients[i].Contact; contact != 0 {
+					return nil, RefuseContact(contact, missing)
+				}
 				return nil, at(i, RefuseVariables(ordinal(i), missing))
 			}
 		}
@@ -130,7 +147,7 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)), optOuts: optOuts, part: b.Part != nil,
 		response: func(remaining int64) any {
 			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.Sender, RecipientsCount: len(slab),
-				ItemCount: record.Segments, RemainingItems: remaining}
+				ItemCount: record.Segments, RemainingItems: remaining, LeftOut: b.leftOut}
 		},
 	}, nil
 }

@@ -89,6 +89,13 @@ func RefuseVariables(ordinal string, missing []string) sms.Refusal {
 		Text: "Recipient #" + ordinal + " is missing required template variables: " + strings.Join(missing, ", ") + "."}
 }
 
+// RefuseContact names the variables of the template that a member of a group lacks.
+func RefuseContact(id int64, missing []string) sms.Refusal {
+	return sms.Refusal{Reason: "missing_variables",
+		Text: "Contact #" + strconv.FormatInt(id, 10) + " is missing required template variables: " +
+			strings.Join(missing, ", ") + "."}
+}
+
 // ordinal returns a recipient's position, from 1.
 func ordinal(index int) string { return strconv.Itoa(index + 1) }
 

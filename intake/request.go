@@ -71,6 +71,7 @@ type Recipient struct {
 	Message   string             // of a bulk send
 	Variables map[string]*string // of a template send
 	Reference string             // the customer's own name of the message; "": none
+	Contact   int64              // its id, of a member of a group
 }
 
 // Schedule is when a request's messages are sent and when they expire. The zero Schedule: at once, and at the end of

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/contacts"
 	"intumwa/inbound/handsets"
 	"intumwa/messages/lookup"
 	"intumwa/messages/receipts"
@@ -76,6 +77,7 @@ type Erased struct {
 	TestCodes   int64  `json:"test_codes"`    // one-time codes, deleted
 	Verified    int64  `json:"verifications"` // that have ended, deleted
 	TestNumbers int64  `json:"test_numbers"`  // of accounts, unchanged
+	Contacts    int64  `json:"contacts"`      // deleted
 	Exports     int64  `json:"exports"`       // files of all companies, deleted: each may have the number
 }
 
@@ -92,7 +94,7 @@ func (a Actor) EraseNumber(ctx context.Context, n Number, reason string) (done E
 		errors.Join(
 			err, a.noteEnd(ctx, n.act("number.erase.done", reason, fields{"messages": done.Messages, "pending": done.Pending,
 				"receipts": done.Receipts, "inbound": done.Inbound, "binds": done.Binds, "events": done.Events,
-				"test_codes": done.TestCodes, "verifications": done.Verified, "exports": done.Exports})))
+				"test_codes": done.TestCodes, "verifications": done.Verified, "contacts": done.Contacts, "exports": done.Exports})))
 }
 
 func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
@@ -168,7 +170,16 @@ func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
 		return err
 	}
 	done.Pending += gone.Pending
-	if number != "" { // last: none is written meanwhile from what is erased
+	if number != "" {
+		if done.Contacts, err = contacts.New(a.Many).Erase(ctx, number); err != nil {
+			return err
+		}
+		left, err := a.EraseCampaigns(ctx, number)
+		if err != nil {
+			return err
+		}
+		done.Pending += left
+		// last: none is written meanwhile from what is erased
 		if done.Exports, err = exports.Erase(ctx, a.Many); err != nil {
 			return err
 		}

@@ -45,6 +45,9 @@ type Deps struct {
 	TestNumbers *testnumbers.Store
 	Webhooks    *webhooks.Webhooks
 	Handsets    *handsets.Store
+
+	// EraseCampaigns erases a number in campaigns, and returns how many of their rows still have it.
+	EraseCampaigns func(context.Context, sms.Number) (pending int64, err error)
 }
 
 // Actor performs acts in one name.

@@ -24,6 +24,7 @@ const (
 	Balance      = "balance"
 	Webhook      = "webhook"
 	Endpoint     = "endpoint"
+	Contacts     = "contacts" // all of a company's contacts were exported
 
 	// To a user, about the account.
 	Tries    = "tries"
@@ -51,6 +52,12 @@ type BalanceValues struct {
 	Threshold int64 `json:"threshold"`
 	// messages from handsets got no answer for lack of credits; there is no threshold
 	Unanswered bool `json:"unanswered,omitempty"`
+}
+
+// ContactsValues are the values of a letter about an export of contacts.
+type ContactsValues struct {
+	By       string `json:"by"` // the e-mail of the user; "": an operator
+	Contacts int    `json:"contacts"`
 }
 
 // KeyValues are the values of a letter about a new API key.

@@ -19,6 +19,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
+	"intumwa/campaigns"
 	"intumwa/configs"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
@@ -54,6 +55,7 @@ type adminCmd struct {
 	Carrier    adminCarrierCmd    `cmd:"" help:"Try how a carrier wants its SMPP; see which words of its receipts have no meaning; retire one that closes."`
 	Routes     adminRoutesCmd     `cmd:"" help:"List which numbers go to which carrier, and what another configuration would change."`
 	Inbound    adminInboundCmd    `cmd:"" help:"Messages from handsets: list them, and route them to companies."`
+	Contacts   adminContactsCmd   `cmd:"" help:"Contacts of companies."`
 	Number     adminNumberCmd     `cmd:"" help:"Show or erase all data about one phone number."`
 	Verify     adminVerifyCmd     `cmd:"" name:"verification" help:"Decide about companies' own texts of verifications."`
 	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`
@@ -175,7 +177,10 @@ func (o *operator) testNumbers() *testnumbers.Store {
 func (o *operator) by(many *pgxpool.Pool) operations.Actor {
 	return operations.By(audit.Operator(), nil, operations.Deps{Pool: o.pool, Many: many, People: o.people(),
 		Companies: o.companies(), Keys: o.keys(), Senders: o.senders(), TestNumbers: o.testNumbers(),
-		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool)})
+		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool),
+		EraseCampaigns: func(ctx context.Context, number sms.Number) (int64, error) {
+			return campaigns.Erase(ctx, o.pool, number)
+		}})
 }
 
 // object is an ordered list of keys and values. The keys are an interface.

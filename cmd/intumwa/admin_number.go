@@ -171,6 +171,9 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 	})); err != nil {
 		return err
 	}
+	if err := o.contactsOf(ctx, about.Number, e); err != nil {
+		return err
+	}
 	tests, err := o.testNumbers().TestNumbers(ctx, about.Number)
 	return e.print("test_number", "test_numbers", err, views(tests, func(t testnumbers.TestNumber) object {
 		return object{{"user_id", t.UserID}, {"verified", t.Verified}}
@@ -193,13 +196,13 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 	done, err := o.by(pool).EraseNumber(ctx, about.Number, c.Reason)
 	if err == nil {
 		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Binds + done.Events +
-			done.TestCodes + done.Verified + done.TestNumbers); err != nil {
+			done.TestCodes + done.Verified + done.Contacts + done.TestNumbers); err != nil {
 			return nil, err
 		}
 	}
 	if err == nil && done.Pending > 0 {
-		err = fmt.Errorf("%d messages or verifications are left: not final, not looked at yet, or an event about them is "+
-			"still to be delivered; erase the number again later", done.Pending)
+		err = fmt.Errorf("%d messages or verifications are left: not final, not looked at yet, in a campaign that is being sent, or "+
+			"an event about them is still to be delivered; erase the number again later", done.Pending)
 	}
 	return done, err
 }

@@ -38,6 +38,7 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/inbound/switchboard"
 	"intumwa/intake"
+	"intumwa/internal/audit"
 	"intumwa/internal/letters"
 	"intumwa/internal/mail"
 	"intumwa/internal/notices"
@@ -47,6 +48,7 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/messages/statistics"
+	"intumwa/operations"
 	"intumwa/reports/exports"
 	"intumwa/smppserver"
 	"intumwa/smppserver/binds"
@@ -263,7 +265,10 @@ func (g *gateway) serve(ctx context.Context) error {
 		deps := api.Deps{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in,
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
 			Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
-			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel}
+			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel,
+			Contacts: contacts.New(lookups), By: func(user int64) api.Acts {
+				return operations.By(audit.User(user), nil, operations.Deps{Pool: lookups})
+			}}
 		if handler, err = api.New(deps, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL,
 			DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
@@ -291,6 +296,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	sending := campaigns.New(campaigns.Deps{Pool: pool, Holders: holders, People: users, Ledger: billing.New(pool),
 		Intake: in, Plan: plan, Log: g.log})
+	imports := contacts.NewImports(pool, plan, g.log)
 	files, err := exports.New(pool, shorter(c.Retention.Bodies, c.Retention.Messages), g.log)
 	if err != nil {
 		return fmt.Errorf("exports: %w", err)
@@ -310,6 +316,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("verifications", in.RunVerifications)
 		life.run("campaigns", sending.Run)
 		life.run("answers", answering.Run)
+		life.run("contacts", imports.Run)
 		life.run("exports", files.Run)
 		life.run("tallies", func(ctx context.Context) error { return statistics.New(pool).RunTallies(ctx, g.log) })
 	}

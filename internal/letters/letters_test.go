@@ -71,6 +71,8 @@ func TestLettersAreMailed(t *testing.T) {
 				l.T("mail.low.text", 40, 50)},
 			{write(letter.Endpoint, letter.EndpointValues{URL: "https://shop.example/hook", Given: true}),
 				l.T("mail.rotated.subject"), "https://shop.example/hook.\n\n" + l.T("mail.given.text")},
+			{write(letter.Contacts, letter.ContactsValues{By: "aline@shop.example", Contacts: 250}), l.T("mail.contacts.subject"),
+				l.T("mail.contacts.text", 250, "aline@shop.example")},
 			{func() error { // an endpoint fails for good
 				w.exec(`insert into webhook_endpoints (company_id, url, secret, active, given_up_at)
 					values ($1, 'https://evil.example', 'x', true, now() - interval '1 hour')`, company.ID)
@@ -92,7 +94,7 @@ func TestLettersAreMailed(t *testing.T) {
 		}
 	}
 	w.until("nothing waits", func() bool { return w.count(`select count(*) from letters`) == 0 })
-	if n := len(w.mails.Mails()); n != 22 {
+	if n := len(w.mails.Mails()); n != 24 {
 		t.Errorf("%d mails", n)
 	}
 }

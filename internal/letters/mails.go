@@ -100,6 +100,14 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", data.URL), l.T("mail.notyou"),
 				d.link("/password")}
 		}
+	case letter.Contacts:
+		var data letter.ContactsValues
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.contacts.subject"), []string{l.T("mail.contacts.text", data.Contacts, data.By),
+			l.T("mail.contacts.next"), d.link("/people")}
+		if data.By == "" {
+			paragraphs[0] = l.T("mail.contacts.operator", data.Contacts)
+		}
 	case letter.Tries:
 		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"),
 			d.link("/password"), l.T("mail.tries.daily")}

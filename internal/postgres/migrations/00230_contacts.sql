@@ -48,39 +48,46 @@ CREATE TABLE contact_imports (
     company_id     bigint      NOT NULL,
     name           text        NOT NULL, -- of the file
     reading        jsonb       NOT NULL, -- how the file was read
-    columns        jsonb       NOT NULL, -- what each column of the file became
-    group_id       bigint,               -- every contact of the file joins it
-    group_names    text[]      NOT NULL DEFAULT '{}', -- of the file
-    consent_source text        NOT NULL DEFAULT '',
+    columns        jsonb       NOT NULL, -- what each column of the file becomes
+    group_id       bigint,               -- every contact of the file joins it; NULL: none
+    group_names    text[]      NOT NULL, -- of the file
+    consent_source text        NOT NULL DEFAULT '', -- of contacts without one; "": not known
     consented_at   timestamptz,
     created_at     timestamptz NOT NULL DEFAULT now(),
     confirmed_at   timestamptz,          -- NULL: nothing is merged
-    taken_until    timestamptz,          -- the process that merges it has it until then
-    position       integer     NOT NULL DEFAULT 0, -- contact_import_rows.n, up to which they are merged
+    due_at         timestamptz,          -- of the next step
+    position       integer     NOT NULL DEFAULT 0, -- contact_import_rows.n up to which they are merged
     done_at        timestamptz,
     stopped        text        NOT NULL DEFAULT '', -- why it ended before its last line
     lines          integer     NOT NULL DEFAULT 0,
-    -- Counts of lines: as the check expects them, and once it is confirmed as the steps found them.
+    -- Counts of lines: as the check expects them, and once it is confirmed as the steps find them.
     added          integer     NOT NULL DEFAULT 0,
     changed        integer     NOT NULL DEFAULT 0,
     unchanged      integer     NOT NULL DEFAULT 0,
     refused        integer     NOT NULL DEFAULT 0,
     repeated       integer     NOT NULL DEFAULT 0
-);
+) WITH (fillfactor = 50);
 CREATE INDEX contact_imports_company ON contact_imports (company_id, id);
-CREATE INDEX contact_imports_due ON contact_imports (taken_until) WHERE confirmed_at IS NOT NULL AND done_at IS NULL;
+CREATE INDEX contact_imports_due ON contact_imports (due_at) WHERE confirmed_at IS NOT NULL AND done_at IS NULL;
 
+-- Their lines, until they are merged; refused ones some time longer.
 CREATE TABLE contact_import_rows (
     import_id    bigint  NOT NULL REFERENCES contact_imports ON DELETE CASCADE,
     n            integer NOT NULL, -- from 1
     line         integer NOT NULL, -- as in an editor
-    phone_number text COLLATE "C" NOT NULL,
+    phone_number text COLLATE "C" NOT NULL, -- "": of a refused line
     name         text    NOT NULL,
     language     text    NOT NULL,
-    fields       jsonb,
-    group_names  text[],
+    fields       jsonb   NOT NULL,
+    group_keys   text[]  NOT NULL, -- name_key of groups
     fault        text,             -- why it is refused, in the user's language; NULL: it is not
-    repeated     boolean NOT NULL, -- a later line has the number
-    state        smallint,         -- as the check expects it: 1 new, 2 changed, 3 unchanged; NULL: refused or repeated
+    repeated     boolean NOT NULL DEFAULT false, -- a later line has the number, and joins the groups of both
     PRIMARY KEY (import_id, n)
 );
+
+-- The groups that a campaign goes to, and those whose members it leaves out; NULL: it goes to the numbers of a file.
+ALTER TABLE campaigns ADD COLUMN audience jsonb;
+
+ALTER TABLE letters DROP CONSTRAINT letters_kind_check, ADD CONSTRAINT letters_kind_check CHECK (kind IN ('approval',
+    'verification', 'sender', 'registration', 'balance', 'webhook', 'endpoint', 'tries', 'password', 'two-step', 'key', 'reset',
+    'contacts'));
