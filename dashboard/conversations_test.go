@@ -47,7 +47,8 @@ func TestConversationsPages(t *testing.T) {
 	path := "/conversations/with?number=%2B25779000001"
 	w.exec(`update users set role = 'reader' where id = $1`, user.ID)
 	aline.wants(aline.get(path), http.StatusOK, "Igiciro?")
-	aline.wants(aline.post("/conversations/with", "number", kevin, "sender", "ISOKO", "message", "x"), http.StatusForbidden)
+	aline.wants(aline.post("/conversations/with", "number", kevin, "sender", "ISOKO", "message", "x"),
+		http.StatusForbidden)
 	aline.wants(aline.get("/conversations"), http.StatusOK, "2 unread")
 	w.exec(`update users set role = 'owner' where id = $1`, user.ID)
 
@@ -66,7 +67,8 @@ func TestConversationsPages(t *testing.T) {
 	}
 	key := regexp.MustCompile(`name="key" value="([^"]+)"`).FindStringSubmatch(talk.body)[1]
 	for range 2 {
-		a := aline.post("/conversations/with", "number", kevin, "sender", "ISOKO", "message", "Ni 3000", "key", key, "do", "send")
+		a := aline.post("/conversations/with", "number", kevin, "sender", "ISOKO", "message", "Ni 3000", "key", key,
+			"do", "send")
 		if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != path+"#latest" {
 			t.Fatalf("%d to %s", a.StatusCode, a.Header.Get("Location"))
 		}

@@ -97,8 +97,8 @@ func TestRoutesThatAnswer(t *testing.T) {
 		return append([]string{"inbound", "route", "add", "--company", company}, more...)
 	}
 	const keys = "route_id address keyword carrier company_id sender"
-	answers := s.admin("", keys+" answer hours answer_segments answer_encoding", add("--address", "8080", "--keyword", "prix",
-		"--answer", "Igiciro: 3000 FBu ✅", "--hours", "08:00-18:00")...)
+	answers := s.admin("", keys+" answer hours answer_segments answer_encoding", add("--address", "8080",
+		"--keyword", "prix", "--answer", "Igiciro: 3000 FBu ✅", "--hours", "08:00-18:00")...)
 	if answers["answer_segments"] != float64(1) || answers["answer_encoding"] != sms.UCS2.String() ||
 		answers["hours"] != "08:00-18:00" {
 		t.Errorf("%v", answers)

@@ -42,8 +42,8 @@ const namesMost = contacts.MaxPage
 func (ps *Pages) Conversations(v *web.Visit, t web.Tenant) (err error) {
 	f := v.Parameters("q")
 	place := handsets.Place{From: v.After("from"), Skip: int(min(v.After("skip"), 1<<20))}
-	p := conversationsPage{Listing: web.Listing[conversation]{Filtered: f.Value("q") != "", First: f.Address("/conversations"),
-		Later: place != handsets.Place{}}}
+	var p conversationsPage
+	p.Filtered, p.Later, p.First = f.Value("q") != "", place != handsets.Place{}, f.Address("/conversations")
 	var filter handsets.ConversationFilter
 	if p.Typed, filter, err = ps.searched(v, t); err != nil {
 		return err
@@ -241,7 +241,8 @@ const looks = 8
 
 // lines reads the newest messages in both directions with ids below before (0: all), newest first, and returns the next
 // page's before; 0 for none. Both kinds have ids of one sequence.
-func (ps *Pages) lines(v *web.Visit, t web.Tenant, p *talkPage, number sms.Number, before int64) (next int64, err error) {
+func (ps *Pages) lines(v *web.Visit, t web.Tenant, p *talkPage, number sms.Number, before int64) (next int64,
+	err error) {
 	received, err := ps.Deps.Handsets.With(v.Ctx(), t.CompanyID(), p.With, before, talkMost+1)
 	if err != nil {
 		return 0, err

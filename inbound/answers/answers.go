@@ -1,8 +1,8 @@
 // Package answers sends the answers of routes to messages from handsets: a single send of the company, with its rules
 // and its price. switchboard has marked the messages (handsets.AnswerDue).
 //
-// The transaction that accepts an answer also marks its message, so each answer is sent and charged once, whatever fails
-// or dies in between. A refused one is marked with the reason; it is not tried again.
+// The transaction that accepts an answer also marks its message, so each answer is sent and charged once, whatever
+// fails or dies in between. A refused one is marked with the reason; it is not tried again.
 package answers
 
 import (
@@ -131,7 +131,8 @@ func (a *Answers) sendAll(ctx context.Context, due []handsets.DueAnswer) error {
 					continue
 				}
 				mu.Lock()
-				if errs = append(errs, fmt.Errorf("answering message %d from a handset: %w", d.ID, err)); len(errs) >= mostFailures {
+				errs = append(errs, fmt.Errorf("answering message %d from a handset: %w", d.ID, err))
+				if len(errs) >= mostFailures {
 					cancel()
 				}
 				mu.Unlock()
@@ -220,7 +221,8 @@ func take(ctx context.Context, tx pgx.Tx, d *handsets.DueAnswer, route *handsets
 	case route.Sender == "":
 		return nil, nil
 	}
-	barred, err := handsets.Barred(ctx, tx, []handsets.Pair{{CompanyID: d.CompanyID, Number: number, Sender: route.Sender}})
+	barred, err := handsets.Barred(ctx, tx,
+		[]handsets.Pair{{CompanyID: d.CompanyID, Number: number, Sender: route.Sender}})
 	if len(barred) > 0 {
 		return intake.RefuseOptedOut, err
 	}

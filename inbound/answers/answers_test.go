@@ -139,7 +139,8 @@ func (g *gateway) sends() {
 // sent returns the messages: sender, recipient, text and channel.
 func (g *gateway) sent() []string {
 	g.Helper()
-	return g.all(`SELECT sender || ' ' || phone_number || ' ' || body || ' ' || coalesce(channel, 0) FROM messages ORDER BY id`)
+	return g.all(`SELECT sender || ' ' || phone_number || ' ' || body || ' ' || coalesce(channel, 0) FROM messages
+		ORDER BY id`)
 }
 
 // states returns what became of the answers.
@@ -366,8 +367,8 @@ func TestGatewaysThatAnswerEachOther(t *testing.T) {
 func deliver(g *gateway, from, to, text string) {
 	g.Helper()
 	if err := pgx.BeginFunc(g.Context(), g.pool, func(tx pgx.Tx) error {
-		return g.store.Keep(g.Context(), tx, []handsets.Inbound{{At: time.Now(), Carrier: "leo", Link: "leo-1", Source: from,
-			Destination: to, Body: &text, Octets: []byte(text)}})
+		return g.store.Keep(g.Context(), tx, []handsets.Inbound{{At: time.Now(), Carrier: "leo", Link: "leo-1",
+			Source: from, Destination: to, Body: &text, Octets: []byte(text)}})
 	}); err != nil {
 		g.Fatal(err)
 	}

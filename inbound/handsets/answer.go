@@ -31,10 +31,10 @@ const (
 	AnswerOptedOut AnswerState = "opted_out"
 )
 
-// HadAnswer reports whether a number's message to a company under a keyword got an answer, or is about to, within window
-// before or after at.
-func (s *Store) HadAnswer(ctx context.Context, company int64, from, keyword string, at time.Time, window time.Duration) (
-	found bool, err error) {
+// HadAnswer reports whether a number's message to a company under a keyword got an answer, or is about to, within
+// window before or after at.
+func (s *Store) HadAnswer(ctx context.Context, company int64, from, keyword string, at time.Time,
+	window time.Duration) (found bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM inbound_messages WHERE source = $1 AND company_id = $2
 		AND received_at > $4::timestamptz - $5::interval AND received_at < $4::timestamptz + $5::interval
 		AND keyword = $3 AND answer IN ('due', 'sent'))`,

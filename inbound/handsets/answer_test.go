@@ -65,8 +65,8 @@ func TestRoutesThatAct(t *testing.T) {
 // say stores a message to a company, at minutes before now, and returns its id.
 func (d *testStore) say(company int64, from, text string, minutes int) int64 {
 	d.Helper()
-	id, err := d.Insert(d.Context(), handsets.Message{CompanyID: company, At: time.Now().Add(-time.Duration(minutes) * time.Minute),
-		Carrier: "leo", From: from, To: "8080", Body: &text, Parts: 1})
+	id, err := d.Insert(d.Context(), handsets.Message{CompanyID: company, Carrier: "leo", From: from, To: "8080",
+		At: time.Now().Add(-time.Duration(minutes) * time.Minute), Body: &text, Parts: 1})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -74,7 +74,8 @@ func (d *testStore) say(company int64, from, text string, minutes int) int64 {
 }
 
 // talks returns the conversations of company 1: the end of the number, the text, and what is unread.
-func (d *testStore) talks(f handsets.ConversationFilter, p handsets.Place, limit int) (list []string, next handsets.Place) {
+func (d *testStore) talks(f handsets.ConversationFilter, p handsets.Place, limit int) (list []string,
+	next handsets.Place) {
 	d.Helper()
 	page, next, err := d.Conversations(d.Context(), 1, f, p, limit)
 	if err != nil {
@@ -86,8 +87,8 @@ func (d *testStore) talks(f handsets.ConversationFilter, p handsets.Place, limit
 	return list, next
 }
 
-// TestConversations: each number is listed once, at its latest message, unread ones first. What is read stays read until
-// the number writes again. An erased number, and messages past their retention, leave no mark.
+// TestConversations: each number is listed once, at its latest message, unread ones first. What is read stays read
+// until the number writes again. An erased number, and messages past their retention, leave no mark.
 func TestConversations(t *testing.T) {
 	d := newTestStore(t)
 	const a, b, c = "+25779000001", "+25779000002", "+25779000003"
@@ -140,7 +141,8 @@ func TestConversations(t *testing.T) {
 	if with, err := d.With(t.Context(), 1, b, newest, 9); err != nil || len(with) != 1 || *with[0].Body != "b1" {
 		t.Errorf("%+v, %v", with, err)
 	}
-	if _, _, err := d.EraseInbound(t.Context(), []string{a}, func([]handsets.Ref) ([]int64, error) { return nil, nil }); err != nil {
+	if _, _, err := d.EraseInbound(t.Context(), []string{a},
+		func([]handsets.Ref) ([]int64, error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
 	marks := func() (n int) {
@@ -162,8 +164,8 @@ func TestConversations(t *testing.T) {
 func TestManyConversations(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
-		SELECT nextval('messages_id_seq'), 1, now() - make_interval(secs => 12000 - n), 'leo', '+2577900' || 1000 + n % 700, '8080', 'x', 1
-		FROM generate_series(1, 12000) n`)
+		SELECT nextval('messages_id_seq'), 1, now() - make_interval(secs => 12000 - n), 'leo', '+2577900' || 1000 + n % 700,
+			'8080', 'x', 1 FROM generate_series(1, 12000) n`)
 	d.exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
 		VALUES (nextval('messages_id_seq'), 1, now() - interval '1 day', 'leo', '+25761000000', '8080', 'alone', 1)`)
 	seen, pages := map[string]bool{}, 0

@@ -52,11 +52,13 @@ func (s *Store) Conversations(ctx context.Context, company sms.CompanyID, f Conv
 		top = m.At
 	}
 	var last []int64 // the message after those that are read
-	page, err = postgres.All(ctx, s.pool, "reading conversations", func(row pgx.CollectableRow) (c Conversation, err error) {
+	scan := func(row pgx.CollectableRow) (c Conversation, err error) {
 		m := &c.Message
-		return c, row.Scan(&m.ID, &m.CompanyID, &m.At, &m.Carrier, &m.From, &m.To, &m.Body, &m.Parts, &m.Answer, &m.AnswerID,
+		err = row.Scan(&m.ID, &m.CompanyID, &m.At, &m.Carrier, &m.From, &m.To, &m.Body, &m.Parts, &m.Answer, &m.AnswerID,
 			&c.Unread, &last)
-	}, `
+		return c, err
+	}
+	page, err = postgres.All(ctx, s.pool, "reading conversations", scan, `
 		WITH recent AS MATERIALIZED (
 			SELECT id, source, received_at, body FROM inbound_messages
 			WHERE company_id = $1 AND ($2 = 0 OR (received_at, id) <= ($3::timestamptz, $2))

@@ -21,7 +21,8 @@ const proofMost = 200
 
 // follow does what a message's route demands besides giving it to its company: it changes the groups of its number, and
 // sets the state of its answer. got is the message before it is stored.
-func (b *Switchboard) follow(ctx context.Context, w *work, m *handsets.Inbound, c *command, got *handsets.Message) error {
+func (b *Switchboard) follow(ctx context.Context, w *work, m *handsets.Inbound, c *command,
+	got *handsets.Message) error {
 	if c.route == nil {
 		return nil
 	}
