@@ -236,8 +236,9 @@ func (ps *Pages) read(v *web.Visit, t web.Tenant, p *talkPage) {
 	}
 }
 
-// looks is how many reads of sent messages one page makes at most: a read may find few among many to other numbers.
-const looks = 8
+// looksWithin is how long one page looks for sent messages: a read may find few among many to other numbers, and the
+// page then has a link to continue.
+const looksWithin = 25 * time.Millisecond
 
 // lines reads the newest messages in both directions with ids below before (0: all), newest first, and returns the next
 // page's before; 0 for none. Both kinds have ids of one sequence.
@@ -285,11 +286,12 @@ func (ps *Pages) lines(v *web.Visit, t web.Tenant, p *talkPage, number sms.Numbe
 func (ps *Pages) sent(v *web.Visit, t web.Tenant, number sms.Number, before int64) (all []lookup.Record, floor int64,
 	err error) {
 	floor = before
-	for range looks {
+	for start := time.Now(); ; {
 		var more []lookup.Record
 		more, floor, err = ps.Deps.Lookup.List(v.Ctx(), t.CompanyID(), lookup.Filter{Number: number}, floor,
 			talkMost+1-len(all))
-		if all = append(all, more...); err != nil || floor == 0 || len(all) > talkMost {
+		all = append(all, more...)
+		if err != nil || floor == 0 || len(all) > talkMost || time.Since(start) > looksWithin {
 			break
 		}
 	}

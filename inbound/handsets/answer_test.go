@@ -184,7 +184,7 @@ func TestManyConversations(t *testing.T) {
 			break
 		}
 	}
-	if len(seen) != 701 || pages > 17 {
+	if len(seen) != 701 || pages > 22 {
 		t.Errorf("%d conversations on %d pages", len(seen), pages)
 	}
 	found, next, err := d.Conversations(t.Context(), 1, handsets.ConversationFilter{Text: "alone"}, handsets.Place{}, 50)

@@ -20,7 +20,7 @@ type Conversation struct {
 }
 
 // conversed is how many of a company's messages one list of conversations reads.
-const conversed = 5_000
+const conversed = 2_000
 
 // Place is where a list of conversations continues. The zero Place is its beginning.
 type Place struct {
