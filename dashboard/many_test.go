@@ -17,6 +17,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
+	"intumwa/contacts"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -181,6 +182,7 @@ func TestManyMessages(t *testing.T) {
 	deps := &w.d.deps
 	deps.Messages, deps.Lookup, deps.Statistics = messages.New(pool), lookup.New(pool), statistics.New(pool)
 	deps.Pool, deps.Statements, deps.Handsets = pool, billing.New(pool), handsets.New(pool)
+	deps.Contacts = contacts.New(pool)
 	w.d.wire()
 
 	old, _, err := w.d.deps.Lookup.List(t.Context(), sms.CompanyID(company.ID), lookup.Filter{}, 1000, 1)

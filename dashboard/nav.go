@@ -33,6 +33,7 @@ func (d *Dashboard) nav(v *web.Visit) []web.NavGroup {
 	item(accounts.MayRead, "/messages", "nav.messages", "message")
 	item(accounts.MayRead, "/campaigns", "nav.campaigns", "campaign")
 	item(accounts.MayRead, "/contacts", "nav.contacts", "contact")
+	item(accounts.MayRead, "/conversations", "nav.conversations", "conversation")
 	item(accounts.MayRead, "/received", "nav.received", "received")
 	item(accounts.MayRead, "/opt-outs", "nav.optouts", "optout")
 	item(accounts.MayRead, "/verifications", "nav.verifications", "verification")

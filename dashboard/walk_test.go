@@ -77,6 +77,7 @@ func walk(t *testing.T, language, axe string) {
 		{"verification", narrow, func() { p.verifies(number) }},
 		{"messages", narrow, func() { p.sendsMessages(email, company) }},
 		{"handsets", wide, func() { p.readsHandsets(company) }},
+		{"conversations", wide, func() { p.answersPeople(company) }},
 		{"campaigns", narrow, func() { p.sendsCampaigns() }},
 		{"contacts", narrow, func() { p.keepsContacts() }},
 		{"files", wide, func() { p.takesFiles() }},
@@ -436,6 +437,51 @@ func (p *person) readsHandsets(company int64) {
 	p.press("messages.do")
 	p.press("optouts.remove.do", "+25779123400")
 	p.sees("flash.optout.removed")
+}
+
+// answersPeople reads and answers conversations, on a desk and on a small phone.
+func (p *person) answersPeople(company int64) {
+	answers := func(name string) {
+		p.Helper()
+		p.press("nav.conversations")
+		p.sees("conversations.unread.other", 3)
+		p.look("conversations" + name)
+		p.fill("q", "riz")
+		p.press("messages.do")
+		p.reads("Le riz, c’est combien ?")
+		s := p.find("a conversation", "press("+quoted("+25771000055", p.lang.T("deliveries.filter"))+")")
+		p.click(s)
+		p.turns(s.Doc, "a conversation")
+		p.reads("Muraho", "Le riz, c’est combien ?")
+		p.look("conversation" + name)
+		p.submit("conversation.send", "error.required", "message", " ")
+		p.look("conversation-wrong" + name)
+		p.submit("conversation.send", "flash.sent", "message", "3000 FBu le kilo"+name)
+		p.reads("3000 FBu le kilo" + name)
+		p.press("conversation.all")
+	}
+	writes := func() {
+		p.Helper()
+		p.w.writes(accounts.Company{ID: company}, "+25771000055", "Muraho", "", "Le riz, c’est combien ?")
+	}
+	writes()
+	p.open("/conversations")
+	answers("")
+	writes()
+	p.size(360)
+	p.open("/conversations")
+	answers("-phone")
+	p.press("conversations.read")
+	p.sees("flash.read")
+	if strings.Contains(p.read(), "non lu") || strings.Contains(p.read(), "unread\n") {
+		p.Errorf("not all are read:\n%s", p.read())
+	}
+	p.submit("messages.do", "conversations.silent", "q", "79 55 55 55")
+	p.look("conversations-silent")
+	p.press("conversations.open", "+25779555555")
+	p.sees("conversation.none")
+	p.look("conversation-none")
+	p.size(1280)
 }
 
 // sendsCampaigns sends a campaign from a CSV file without its wrong lines and an opted-out recipient, and one from a

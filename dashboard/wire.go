@@ -12,6 +12,7 @@ import (
 	"intumwa/dashboard/signin"
 	"intumwa/dashboard/testmode"
 	"intumwa/dashboard/web"
+	"intumwa/inbound/handsets"
 	"intumwa/messages/lookup"
 	"intumwa/reports"
 	"intumwa/smppserver/binds"
@@ -51,8 +52,10 @@ func (d *Dashboard) wire() {
 		Campaigns: r.Campaigns, Companies: r.Companies, Senders: r.Senders, Ledger: r.Ledger}, Answered: r.Intake.Answered,
 		Tokens: d.develop.Tokens, Endpoint: d.develop.Endpoint,
 		Test: test, By: func(v *web.Visit) following.Changes { return d.by(v) }, Plan: o.Plan, Refund: o.Refund}
-	d.inbound = inbound.Pages{Deps: inbound.Deps{Handsets: r.Handsets, Senders: r.Senders},
-		By: func(v *web.Visit) inbound.Changes { return d.by(v) }, Plan: o.Plan}
+	d.inbound = inbound.Pages{Deps: inbound.Deps{Handsets: r.Handsets, Marks: handsets.New(r.Pool), Lookup: r.Lookup,
+		Contacts: r.Contacts, Senders: r.Senders},
+		By: func(v *web.Visit) inbound.Changes { return d.by(v) }, Plan: o.Plan, Reply: d.sending.Reply,
+		SendReply: d.sending.SendReply}
 	d.contacts = contactpages.Pages{Deps: contactpages.Deps{Contacts: r.Contacts, Imports: r.Imports},
 		By: func(v *web.Visit) contactpages.Changes { return d.by(v) }, Plan: o.Plan}
 	d.administration = administration.Pages{Deps: administration.Deps{Pool: r.Pool, Companies: r.Companies,

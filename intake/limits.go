@@ -36,7 +36,7 @@ func (c *core) limit(ctx context.Context, company *accounts.Company, r *request)
 	sendings := make([]throttle.Sending, len(r.messages))
 	for i, m := range r.messages {
 		sendings[i] = throttle.Sending{Number: string(m.Number), Text: m.Body}
-		if r.first != nil { // all texts with codes are alike, and have limits of their own
+		if r.code { // all texts with codes are alike, and have limits of their own
 			sendings[i].Text += "\x00" + m.ULID.String()
 		}
 		if o := m.Origin; o != nil && o.Part != nil { // two parts of a message may have one text

@@ -33,6 +33,7 @@ type request struct {
 	cap           int64       // credits that its company may spend on a day; 0: no limit
 	optOuts       bool        // recipients may have opted out
 	part          bool        // of a campaign
+	code          bool        // its text gets a one-time code
 	left          int64       // of a message to the sandbox: segments of the test pool
 
 	// first is work of its transaction that makes its message; nil: none. Such a request is committed alone, so that

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
@@ -37,6 +38,10 @@ type Single struct {
 	Reference  string // the customer's own name; "": none
 	CostCenter string // the customer's own label; "": none
 	Schedule   Schedule
+
+	// First is work of the transaction that accepts the message, whose id it gets; nil: none. Nothing remains of it unless
+	// the message is accepted. It may be called again, after a rollback. verdict refuses the message.
+	First func(ctx context.Context, tx pgx.Tx, id ulid.ULID) (verdict, err error)
 }
 
 // Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal,
@@ -107,6 +112,9 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 		r.refusal, r.response = RefuseSandboxQuota, func(int64) any { return answer(r.left) }
 	default:
 		r.refusal, r.optOuts = RefuseCredits("message", strconv.Itoa(segments)), p.Company.OptOuts
+	}
+	if req.First != nil {
+		r.first = func(ctx context.Context, tx pgx.Tx) (verdict, err error) { return req.First(ctx, tx, m.ULID) }
 	}
 	return r, nil
 }

@@ -95,6 +95,7 @@ func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind 
 	if d := in.opts.VerificationRate.Allow(ctx, company.ID); !d.Allowed {
 		return nil, &verifications.LimitError{Limit: "company", After: max(time.Second, time.Until(d.ResetAt))}
 	}
+	made.code = true
 	m := made.messages[0]
 	r.Company, r.User, r.Message, r.Carrier, r.Test, r.ID = sms.CompanyID(company.ID), p.UserID, m.ULID, m.Carrier,
 		kind != kindSingle, in.ulids.next()

@@ -110,10 +110,11 @@ const (
 	Page                  // a page of the dashboard: one message or a campaign
 	SMPP                  // a customer's program over SMPP
 	Kannel                // Kannel's interface
+	Keyword               // the answer of a route to a keyword
 )
 
 // Channels are the channels' names in commands and filters.
-var Channels = []string{"api", "page", "smpp", "kannel"}
+var Channels = []string{"api", "page", "smpp", "kannel", "keyword"}
 
 // String is the channel's name.
 func (c Channel) String() string { return Channels[c] }

@@ -10,11 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
+	"intumwa/contacts"
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/recovery"
 	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
+	"intumwa/intake"
 	"intumwa/messages"
 	"intumwa/messages/rerouting"
 	"intumwa/sms"
@@ -50,16 +52,28 @@ func (a Actor) NoteTestSend(ctx context.Context, to sms.Number, carrier, sender 
 }
 
 // AddRoute adds a route to a company, to one of its senders if it has a name, and to one of its keys of kind SMPP if it
-// has one's id.
+// has one's id. Its groups are the company's. Its answer needs a sender: that one, or the company's with the name of the
+// address.
 func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is handsets.Route, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		senders, err := in.senders().SendersOf(ctx, r.CompanyID)
+		var company accounts.Company
 		if err == nil {
-			_, err = in.companies().CompanyByID(ctx, r.CompanyID)
+			company, err = in.companies().CompanyByID(ctx, r.CompanyID)
 		}
 		if err == nil && r.Sender != "" && !slices.ContainsFunc(
 			senders, func(s accounts.Sender) bool { return s.Name == r.Sender }) {
 			err = fmt.Errorf("company %d has no sender %q", r.CompanyID, r.Sender)
+		}
+		if err == nil && r.Answer != "" && r.Sender == "" && !slices.ContainsFunc(senders,
+			func(s accounts.Sender) bool { return handsets.Address(s.Name) == handsets.Address(r.Address) }) {
+			err = fmt.Errorf("the answer has no sender: company %d has no sender %q, and the route names none", r.CompanyID,
+				r.Address)
+		}
+		for _, group := range []int64{r.Join, r.Leave} {
+			if err == nil && group != 0 {
+				_, err = contacts.New(a.Pool).In(in.Tx).Group(ctx, r.CompanyID, group)
+			}
 		}
 		if err == nil && r.Account != 0 {
 			key, wrong := in.keys().SMPPKeyByID(ctx, r.Account)
@@ -70,7 +84,10 @@ func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is handsets.Rout
 		if err != nil {
 			return act{}, err
 		}
-		is, err = a.Handsets.In(in.Tx).AddRoute(ctx, r)
+		if is, err = a.Handsets.In(in.Tx).AddRoute(ctx, r); err == nil && is.Answer != "" {
+			encoding, segments := sms.Count(intake.Preview(&company, is.Answer))
+			is.Encoding, is.Segments = encoding.String(), segments
+		}
 		return on("inbound.route_add", "route", is.ID, is.CompanyID, nil, is), err
 	})
 	return is, err

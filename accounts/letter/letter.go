@@ -50,6 +50,8 @@ type Letter struct {
 type BalanceValues struct {
 	Credits   int64 `json:"credits"`
 	Threshold int64 `json:"threshold"`
+	// messages from handsets got no answer for lack of credits; there is no threshold
+	Unanswered bool `json:"unanswered,omitempty"`
 }
 
 // ContactsValues are the values of a letter about an export of contacts.

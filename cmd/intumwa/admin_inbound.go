@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"intumwa/configs"
+	"intumwa/contacts"
 	"intumwa/inbound/handsets"
 )
 
@@ -41,7 +44,8 @@ func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) 
 			{"to", m.Destination},
 			{"message", m.Body}, // null: not decodable text, or a company may have it
 			{"data_coding", m.DataCoding}, {"octets", len(m.Octets)}, {"part", orNull(part)},
-			{"outcome", orNull(string(m.Outcome))}} // null: not routed yet
+			{"outcome", orNull(string(m.Outcome))}, // null: not routed yet
+			{"answer", orNull(string(m.Answer))}}   // null: its route has none
 	})
 }
 
@@ -58,6 +62,10 @@ type adminRouteAddCmd struct {
 	Company int64   `required:"" help:"The company that gets them." placeholder:"ID"`
 	SMPP    int64   `name:"smpp" help:"The company's SMPP key whose binds get them too." placeholder:"ID"`
 	Sender  string  `help:"The company's sender that STOP means here; all of its senders if not given." placeholder:"NAME"`
+	Answer  string  `help:"Send this text to the handset: a message of the company, which pays for it. Without --keyword: to what no keyword matches." placeholder:"TEXT"`
+	Hours   string  `help:"Answer only then, in Burundi's time." placeholder:"08:00-18:00"`
+	Join    string  `help:"The number joins this group of contacts: its id or name." placeholder:"GROUP"`
+	Leave   string  `help:"The number leaves this group of contacts." placeholder:"GROUP"`
 }
 
 // do adds a route for future messages.
@@ -80,8 +88,35 @@ func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 		return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, "+
 			"inbound.start_words)", keyword)
 	}
+	join, err := groupNamed(ctx, o, c.Company, c.Join)
+	if err != nil {
+		return nil, fmt.Errorf("--join: %w", err)
+	}
+	leave, err := groupNamed(ctx, o, c.Company, c.Leave)
+	if err != nil {
+		return nil, fmt.Errorf("--leave: %w", err)
+	}
 	return done(o.by(nil).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier,
-		CompanyID: c.Company, Sender: c.Sender, Account: c.SMPP}))
+		CompanyID: c.Company, Sender: c.Sender, Account: c.SMPP, Answer: c.Answer, Hours: c.Hours, Join: join,
+		Leave: leave}))
+}
+
+// groupNamed returns the id of a company's group of contacts, by its id or name; 0 for "".
+func groupNamed(ctx context.Context, o *operator, company int64, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	store := contacts.New(o.pool)
+	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if _, err := store.Group(ctx, company, id); err == nil || !errors.Is(err, contacts.ErrNoGroup) {
+			return id, err
+		}
+	}
+	group, err := store.GroupByName(ctx, company, text) // a name may have digits only
+	if err != nil {
+		return 0, fmt.Errorf("company %d, group %q: %w", company, text, err)
+	}
+	return group.ID, nil
 }
 
 type adminRouteListCmd struct{ listFlags }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/contacts"
 	"intumwa/inbound/handsets"
+	"intumwa/sms"
 )
 
 // TestInboundRoutes: routes are added, listed and removed, each with an audit entry; a
@@ -78,6 +80,50 @@ func TestInboundRoutes(t *testing.T) {
 	if got := fmt.Sprint(acts); got != "[inbound.route_remove inbound.route_remove inbound.route_add inbound.route_add "+
 		"inbound.route_add]" {
 		t.Errorf("recorded %s", got)
+	}
+}
+
+// TestRoutesThatAnswer: an answer is added with its size and needs a sender; groups are named by id or name.
+func TestRoutesThatAnswer(t *testing.T) {
+	s := newAdmin(t)
+	company := s.mustCompany("a@example.com")
+	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "8080", "--approved")
+	for _, name := range []string{"Parents", "7"} {
+		if _, err := contacts.New(s.pool()).CreateGroup(t.Context(), 1, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := func(more ...string) []string {
+		return append([]string{"inbound", "route", "add", "--company", company}, more...)
+	}
+	const keys = "route_id address keyword carrier company_id sender"
+	answers := s.admin("", keys+" answer hours answer_segments answer_encoding", add("--address", "8080",
+		"--keyword", "prix", "--answer", "Igiciro: 3000 FBu ✅", "--hours", "08:00-18:00")...)
+	if answers["answer_segments"] != float64(1) || answers["answer_encoding"] != sms.UCS2.String() ||
+		answers["hours"] != "08:00-18:00" {
+		t.Errorf("%v", answers)
+	}
+	moves := s.admin("", keys+" join leave", add("--address", "8080", "--keyword", "injira", "--join", "parents",
+		"--leave", "2")...)
+	if number(moves["join"]) != "1" || number(moves["leave"]) != "2" {
+		t.Errorf("%v", moves)
+	}
+	if named := s.admin("", keys+" join", add("--address", "9090", "--keyword", "x", "--join", "7")...); number(
+		named["join"]) != "2" {
+		t.Errorf("a name of digits: %v", named)
+	}
+	for reason, args := range map[string][]string{
+		`company 1 has no sender "9090"`:    add("--address", "9090", "--answer", "x"),
+		`--join: company 1, group "others"`: add("--address", "9090", "--keyword", "y", "--join", "others"),
+		`--leave: company 1, group "99"`:    add("--address", "9090", "--keyword", "y", "--leave", "99"),
+		"the answer is blank":               add("--address", "8080", "--answer", " "),
+		"not written as 08:00-18:00":        add("--address", "8080", "--answer", "x", "--hours", "8h-18h"),
+		"the route has none":                add("--address", "8080", "--join", "Parents"),
+	} {
+		s.refused(reason, "", append([]string{"admin"}, args...)...)
+	}
+	if list := s.list("inbound", "route", "list"); len(list) != 3 || list[0]["answer"] != "Igiciro: 3000 FBu ✅" {
+		t.Errorf("%v", list)
 	}
 }
 

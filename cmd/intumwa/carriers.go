@@ -72,13 +72,13 @@ func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.R
 // lost acknowledgement.
 const inboundRepeats = 2 * time.Minute
 
-func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool), q *queue.Queue, log *slog.Logger,
-	metrics prometheus.Registerer) switchboard.Options {
+func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool), q *queue.Queue, answer func(),
+	log *slog.Logger, metrics prometheus.Registerer) switchboard.Options {
 	return switchboard.Options{Repeats: inboundRepeats, StopWords: handsetWords(c.Inbound.StopWords),
 		StartWords: handsetWords(c.Inbound.StartWords),
 		StopReply:  c.Inbound.StopReply, StartReply: c.Inbound.StartReply, TestSender: c.TestSender,
 		Validity: c.Messages.Validity,
-		Route:    route, Push: q.Push, Log: log, Metrics: metrics}
+		Route:    route, Push: q.Push, Answer: answer, Log: log, Metrics: metrics}
 }
 
 // handsetWords folds words the way package handsets compares them.

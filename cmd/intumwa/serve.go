@@ -32,6 +32,7 @@ import (
 	"intumwa/dashboard"
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/settling"
+	"intumwa/inbound/answers"
 	"intumwa/inbound/handsets"
 	"intumwa/inbound/switchboard"
 	"intumwa/intake"
@@ -198,6 +199,9 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 
+	answering := answers.New(answers.Deps{Pool: pool, Companies: customers, Holders: holders, Intake: in, Log: g.log,
+		Metrics: g.registry})
+
 	defer life.end()
 
 	listener := notices.New(db.general, notices.Options{Log: g.log, Metrics: g.registry})
@@ -218,7 +222,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("dispatcher") {
 		options := dispatcherOptions(c, g.log, g.registry)
 		options.Route = in.Route
-		board := switchboard.New(hot, customers, names, hooks, switchboardOptions(c, in.Route, q, g.log, g.registry))
+		board := switchboard.New(hot, customers, names, hooks, switchboardOptions(c, in.Route, q, answering.Kick, g.log,
+			g.registry))
 		options.Inbound = board.Kick
 		options.QuietHours, options.QuietCompanies = quiet, customers.QuietHours
 		d, err := dispatcher.New(pool, hot, q, hooks, options)
@@ -307,6 +312,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("letters", post.Run)
 		life.run("verifications", in.RunVerifications)
 		life.run("campaigns", sending.Run)
+		life.run("answers", answering.Run)
 		life.run("contacts", imports.Run)
 		life.run("exports", files.Run)
 		life.run("tallies", func(ctx context.Context) error { return statistics.New(pool).RunTallies(ctx, g.log) })
@@ -319,8 +325,9 @@ func (g *gateway) serve(ctx context.Context) error {
 			TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool),
 			Intake: in, Contacts: contacts.New(lookups), Imports: imports,
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
-			Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
-			Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
+			Handsets: handsets.New(lookups),
+			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
+			Statements:    billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}

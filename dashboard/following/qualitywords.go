@@ -58,4 +58,4 @@ func (ps *Pages) reasonWords(v *web.Visit, reason string) (text, carriers string
 
 // channelTexts maps the channels to their texts.
 var channelTexts = map[string]string{"api": "quality.channel.api", "page": "quality.channel.page",
-	"smpp": "quality.channel.smpp", "kannel": "quality.channel.kannel"}
+	"smpp": "quality.channel.smpp", "kannel": "quality.channel.kannel", "keyword": "quality.channel.keyword"}

@@ -5,8 +5,10 @@ import (
 	"context"
 
 	"intumwa/accounts"
+	"intumwa/contacts"
 	"intumwa/dashboard/web"
 	"intumwa/inbound/handsets"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 )
 
@@ -15,11 +17,18 @@ type Pages struct {
 	Deps Deps
 	By   func(*web.Visit) Changes
 	Plan *sms.Plan
+
+	// The form for an answer, and what sends it: a single message, with the rules of the page for one.
+	Reply     func(v *web.Visit, t web.Tenant, from string) (any, error)
+	SendReply func(v *web.Visit, t web.Tenant, to sms.Number) (sent bool, err error)
 }
 
 // Deps are what these pages call.
 type Deps struct {
 	Handsets *handsets.Store // for look-ups
+	Marks    *handsets.Store // to note what is read
+	Lookup   *lookup.Store
+	Contacts *contacts.Store // for look-ups
 	Senders  interface {
 		SendersOf(ctx context.Context, company int64) ([]accounts.Sender, error)
 	}

@@ -97,6 +97,44 @@ func (ps *Pages) notSent(v *web.Visit, err error) error {
 	return nil
 }
 
+// Reply is a form for a message to a number that is known.
+type Reply struct {
+	From    []web.Option // approved sender IDs; none: nothing can be sent
+	Measure textSize
+}
+
+// Reply returns the form, with the fields sender and message. from is the sender that is offered first, if it is
+// approved.
+func (ps *Pages) Reply(v *web.Visit, t web.Tenant, from string) (any, error) {
+	f := v.Form()
+	f.FormKey()
+	senders, err := ps.approvedSenders(v, t)
+	if err != nil {
+		return nil, err
+	}
+	if f.Value("sender") == "" && web.Among(senders, from) {
+		f.Values.Set("sender", from)
+	}
+	credits, err := ps.Deps.Ledger.Balance(v.Ctx(), t.Company.ID)
+	text := strings.ToValidUTF8(strings.ReplaceAll(f.Value("message"), "\r\n", "\n"), "\uFFFD")
+	return Reply{From: senders, Measure: measureOf(&t.Company, text, f.Value("sender"), false, credits)}, err
+}
+
+// SendReply sends the message of a [Reply]. It returns false if the form says why not, or the message is only to be
+// measured.
+func (ps *Pages) SendReply(v *web.Visit, t web.Tenant, to sms.Number) (sent bool, err error) {
+	f := v.Form()
+	if f.Value("do") == "check" {
+		return false, nil
+	}
+	req := intake.Single{Sender: sender(f, "sender"), Number: to, Message: text(f, "message")}
+	if !f.OK() {
+		return false, nil
+	}
+	_, err = ps.send(v, t, req)
+	return err == nil && f.OK(), err
+}
+
 // sender returns the principal of a send, and denies the form above the user's limit.
 func (ps *Pages) sender(v *web.Visit, t web.Tenant) (*accounts.Principal, error) {
 	if sends := ps.Sends; sends != nil && !sends.Allow(v.Ctx(), t.User.ID).Allowed {

@@ -30,6 +30,8 @@ type Inbound struct {
 	AnsweredAt  time.Time // when its response was written; zero: not, or not yet
 
 	Outcome Outcome // "": not routed yet
+
+	Answer AnswerState // of its company's message, for operators (Inbounds)
 }
 
 // Part identifies a part of a long message.
@@ -116,12 +118,24 @@ func (s *Store) inbounds(ctx context.Context, condition string, args ...any) ([]
 // has only its length.
 func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inbound, error) {
 	page, err := s.inbounds(ctx, `$1 <= 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	ids, places := make([]int64, len(page)), make(map[int64]int, len(page))
 	for i := range page {
-		if m := &page[i]; !m.Open() {
+		m := &page[i]
+		if !m.Open() {
 			m.Body = nil
 			clear(m.Octets)
 		}
+		ids[i], places[m.ID] = m.ID, i
 	}
+	var id int64
+	var state AnswerState
+	err = postgres.Each(ctx, s.pool, "reading the answers to messages from handsets", []any{&id, &state},
+		func() error { page[places[id]].Answer = state; return nil },
+		`SELECT i.id, t.answer FROM inbound i JOIN inbound_messages t ON t.id = i.message_id
+			WHERE i.id = ANY($1) AND t.answer IS NOT NULL`, ids)
 	return page, err
 }
 
@@ -214,6 +228,13 @@ func (s *Store) Forget(ctx context.Context, life time.Duration) (int64, error) {
 			return forgotten, fmt.Errorf("forgetting messages from handsets: %w", err)
 		}
 		forgotten += tag.RowsAffected()
+	}
+	// All messages that they refer to are older.
+	_, err := s.pool.Exec(ctx, `DELETE FROM read_marks WHERE (phone_number, company_id) IN (
+		SELECT phone_number, company_id FROM read_marks WHERE read_at < now() - $1::interval ORDER BY read_at LIMIT $2
+			FOR UPDATE SKIP LOCKED)`, life, forgetLimit)
+	if err != nil {
+		return forgotten, fmt.Errorf("forgetting how far messages from handsets were read: %w", err)
 	}
 	return forgotten, nil
 }

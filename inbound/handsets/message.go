@@ -22,15 +22,21 @@ type Message struct {
 	To        string  // as the carrier wrote it
 	Body      *string // nil: no text in a supported coding
 	Parts     int
+
+	Answer   AnswerState // of the automatic answer; "": its route has none
+	AnswerID [16]byte    // ULID of the one that was sent
+
+	Keyword string `db:"-"` // of its route, with an Answer; for Insert
 }
 
 // Insert stores a message and returns its id, from the sequence of the messages that companies send: webhooks number
 // both kinds with one sequence.
 func (s *Store) Insert(ctx context.Context, m Message) (id int64, err error) {
 	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination,
-		body, parts)
-		VALUES (nextval('messages_id_seq'), $1, $2, $3, $4, $5, $6, $7) RETURNING id`,
-		m.CompanyID, m.At, m.Carrier, m.From, m.To, m.Body, int16(m.Parts)).Scan(&id)
+		body, parts, keyword, answer)
+		VALUES (nextval('messages_id_seq'), $1, $2, $3, $4, $5, $6, $7, CASE WHEN $9 <> '' THEN $8 END, nullif($9, ''))
+		RETURNING id`,
+		m.CompanyID, m.At, m.Carrier, m.From, m.To, m.Body, int16(m.Parts), m.Keyword, string(m.Answer)).Scan(&id)
 	if err != nil {
 		return 0, fmt.Errorf("storing a message from a handset to company %d: %w", m.CompanyID, err)
 	}
@@ -44,7 +50,8 @@ type Filter struct {
 	To      time.Time // exclusive
 }
 
-const messageColumns = `id, company_id, received_at, carrier, source, destination, body, parts`
+const messageColumns = `id, company_id, received_at, carrier, source, destination, body, parts, coalesce(answer, ''),
+	coalesce(answer_id, '00000000-0000-0000-0000-000000000000')`
 
 // List returns up to limit of a company's messages, the latest first, below the id before (0: from the latest), and the
 // next page's before, 0 for none. ErrNotFound if the company has no message before (any more).

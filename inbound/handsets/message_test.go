@@ -102,7 +102,7 @@ func TestIndexes(t *testing.T) {
 			WHEN n < 99000 THEN 'routed' END FROM generate_series(1, 100000) n`)
 	d.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) SELECT n % 50, '+25761' || n, 'ACME', 'api'
 		FROM generate_series(1, 100000) n`)
-	d.exec(`ANALYZE inbound_messages, inbound, opt_outs`)
+	d.exec(`VACUUM (ANALYZE) inbound_messages, inbound, opt_outs`)
 	for _, c := range []struct{ index, statement string }{
 		{"inbound_messages_company", `SELECT id FROM inbound_messages WHERE company_id = 7 ORDER BY received_at DESC, id DESC
 			LIMIT 26`},

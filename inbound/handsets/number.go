@@ -71,6 +71,7 @@ func (s *Store) EraseInbound(ctx context.Context, forms []string, events func([]
 	}
 	// An MO that became a company's message meanwhile waits for the next call.
 	err = s.pool.QueryRow(ctx, `WITH erased AS (DELETE FROM inbound_messages WHERE id = ANY($2)),
+			unread AS (DELETE FROM read_marks WHERE phone_number = ANY($1) AND phone_number <> ''),
 			gone AS (DELETE FROM inbound i WHERE `+ofNumber+
 		` AND outcome <> 'waiting' AND (message_id IS NULL OR message_id = ANY($2)
 				OR NOT EXISTS (SELECT FROM inbound_messages m WHERE m.id = i.message_id)) RETURNING id)

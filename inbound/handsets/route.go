@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
+	"intumwa/sms"
 )
 
 // Route gives an address's messages to a company. Commands and the audit log have it in this form.
@@ -21,7 +24,45 @@ type Route struct {
 	// to which STOP under this route applies; "": all senders of the company, or the one with Address as its name
 	Sender    string    `json:"sender"`
 	CreatedAt time.Time `json:"-"`
-	Account   int64     `json:"smpp,omitempty"` // the API key of kind SMPP whose binds get its messages too; 0: none
+	Account   int64     `json:"smpp,omitempty"`   // the API key of kind SMPP whose binds get its messages too; 0: none
+	Answer    string    `json:"answer,omitempty"` // sent to the handset at the company's expense; "": none
+	Hours     string    `json:"hours,omitempty"`  // of answers, as sms.QuietHours writes them; "": always
+	Join      int64     `json:"join,omitempty"`   // the group of contacts that the number joins; 0: none
+	Leave     int64     `json:"leave,omitempty"`  // that it leaves; 0: none
+
+	Segments int    `json:"answer_segments,omitempty" db:"-"` // of the answer, which cost as many credits
+	Encoding string `json:"answer_encoding,omitempty" db:"-"`
+}
+
+// Acts reports whether the route does more than giving messages to its company.
+func (r *Route) Acts() bool { return r.Answer != "" || r.Join != 0 || r.Leave != 0 }
+
+// Open reports whether the route answers at a moment.
+func (r *Route) Open(at time.Time) bool {
+	hours, err := sms.ParseQuietHours(r.Hours) // AddRoute takes no invalid ones
+	_, within := hours.End(at)
+	return r.Hours == "" || err == nil && within
+}
+
+// check returns what is wrong with a route's acts.
+func (r *Route) check() error {
+	_, err := sms.ParseQuietHours(r.Hours)
+	switch {
+	case r.Answer != "" && (strings.TrimSpace(r.Answer) == "" || !utf8.ValidString(r.Answer) ||
+		strings.ContainsRune(r.Answer, 0)):
+		return errors.New("the answer is blank, not UTF-8, or has a NUL")
+	case utf8.RuneCountInString(r.Answer) > sms.MaxText:
+		return fmt.Errorf("the answer has more than %d characters", sms.MaxText)
+	case err != nil || r.Hours == sms.NoQuietHours:
+		return fmt.Errorf("the hours %q are not written as 08:00-18:00", r.Hours)
+	case r.Hours != "" && r.Answer == "":
+		return errors.New("the hours are those of an answer, and there is none")
+	case r.Join != 0 && r.Join == r.Leave:
+		return errors.New("the number would join and leave the same group")
+	case (r.Join != 0 || r.Leave != 0) && r.Keyword == "":
+		return errors.New("a number joins or leaves a group by a keyword, and the route has none")
+	}
+	return nil
 }
 
 // ErrTaken means that the address and keyword have a route.
@@ -38,10 +79,15 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 			return Route{}, fmt.Errorf("adding a route from %s: the keyword %w", r.Address, err)
 		}
 	}
-	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_key)
-		VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0))
+	if err := r.check(); err != nil {
+		return Route{}, fmt.Errorf("adding a route from %s: %w", r.Address, err)
+	}
+	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_key, answer,
+			hours, join_group, leave_group)
+		VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0), nullif($7, ''), nullif($8, ''), nullif($9::bigint, 0),
+			nullif($10::bigint, 0))
 		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender,
-		r.Account).Scan(&r.ID, &r.CreatedAt)
+		r.Account, r.Answer, r.Hours, r.Join, r.Leave).Scan(&r.ID, &r.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrTaken
 	}
@@ -51,7 +97,8 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 	return r, nil
 }
 
-const routeColumns = `id, address, keyword, carrier, company_id, sender, created_at, coalesce(smpp_key, 0)`
+const routeColumns = `id, address, keyword, carrier, company_id, sender, created_at, coalesce(smpp_key, 0),
+	coalesce(answer, ''), coalesce(hours, ''), coalesce(join_group, 0), coalesce(leave_group, 0)`
 
 // RemoveRoute deletes a route and returns it, or ErrNotFound.
 func (s *Store) RemoveRoute(ctx context.Context, id int64) (Route, error) {

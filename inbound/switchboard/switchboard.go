@@ -15,6 +15,12 @@
 // entry that the same message with a stop word would add; if that is the entry for all senders, it removes all entries
 // of the number at the company. Without a company there is no opt-out, and the message is counted.
 //
+// # Answers and groups
+//
+// A message under a route with an answer is marked (handsets.AnswerDue), and package answers sends the answer as a
+// single send of the company; or it is noted why there is none. The number joins and leaves the route's groups in the
+// transaction that stores the message. Neither happens with a stop or start word.
+//
 // # One at a time
 //
 // Any number of processes run it; one at a time routes, for the duration of its transaction (an advisory lock). So
@@ -37,6 +43,7 @@ import (
 
 	"intumwa/accounts/companies"
 	"intumwa/accounts/senders"
+	"intumwa/contacts"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/internal/queue"
@@ -81,6 +88,9 @@ type Options struct {
 	Metrics    prometheus.Registerer           // nil: not registered
 	// puts acknowledgements on the queue; nil: the dispatchers find them
 	Push func(context.Context, []queue.Item) error
+
+	// wakes whoever sends the answers of routes (handsets.Store.DueAnswers); nil: they look themselves
+	Answer func()
 }
 
 // Switchboard routes MOs.
@@ -90,6 +100,7 @@ type Switchboard struct {
 	companies *companies.Store
 	senders   *senders.Store
 	handsets  *handsets.Store
+	contacts  *contacts.Store
 	messages  *messages.Store
 	webhooks  *webhooks.Webhooks
 	log       *slog.Logger
@@ -137,6 +148,7 @@ func New(pool *pgxpool.Pool, companies *companies.Store, senders *senders.Store,
 		m.optOuts.WithLabelValues(change)
 	}
 	return &Switchboard{opts: opts, pool: pool, companies: companies, senders: senders, handsets: handsets.New(pool),
+		contacts: contacts.New(pool),
 		messages: messages.New(pool), webhooks: hooks,
 		log: opts.Log, metrics: m, kick: make(chan struct{}, 1), delayed: map[string]time.Time{}}
 }
@@ -230,6 +242,8 @@ type work struct {
 	replies  []*messages.Message
 
 	deliveries []binds.Delivery // for binds of customers
+	answers    map[handsets.AnswerState]int
+	move       *move // of a number between groups; nil: none yet
 }
 
 // round routes up to limit messages in one transaction. mine is false when another process routes.
@@ -248,6 +262,10 @@ func (b *Switchboard) round(ctx context.Context, limit int) (done int, mine bool
 			if !taken {
 				b.delayed[fresh[i].Source] = time.Now().Add(unsurePause)
 			}
+			if w.move != nil { // the others follow in further transactions
+				done = limit
+				return nil
+			}
 		}
 		return err
 	})
@@ -265,7 +283,8 @@ func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work
 	defer cancel()
 	var ids []int64
 	err = postgres.InTx(ctx, b.pool, func(tx pgx.Tx) error {
-		w = &work{tx: tx, store: b.handsets.In(tx), outcomes: map[handsets.Outcome]int{}, changes: map[string]int{}}
+		w = &work{tx: tx, store: b.handsets.In(tx), outcomes: map[handsets.Outcome]int{}, changes: map[string]int{},
+			answers: map[handsets.AnswerState]int{}}
 		if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1) FROM set_config('lock_timeout', $2, true)`, lock,
 			b.lockWait().String()).Scan(&mine); err != nil || !mine {
 			return err
@@ -285,7 +304,7 @@ func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work
 				return err
 			}
 		}
-		return nil
+		return b.regroup(ctx, w)
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("looking at messages from handsets: %w", err)
@@ -317,6 +336,9 @@ func (b *Switchboard) committed(w *work) {
 		b.metrics.optOuts.WithLabelValues(change).Add(float64(n))
 	}
 	b.metrics.replies.Add(float64(len(w.replies)))
+	if w.answers[handsets.AnswerDue] > 0 && b.opts.Answer != nil {
+		b.opts.Answer()
+	}
 }
 
 // lockWait is how long a transaction waits for a row locked by another one.
@@ -393,6 +415,10 @@ func (b *Switchboard) rest(ctx context.Context) error {
 				}
 				for _, id := range ids {
 					ended[id] = true
+				}
+				if w.move != nil {
+					swept = atOnce
+					return nil
 				}
 			}
 			return nil

@@ -114,6 +114,9 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 	}
 	m := handsets.Message{CompanyID: c.company, At: last.At, Carrier: last.Carrier, From: fromOf(last),
 		To: last.Destination, Body: text, Parts: len(parts)}
+	if err := b.follow(ctx, w, last, &c, &m); err != nil {
+		return err
+	}
 	if m.ID, err = w.store.Insert(ctx, m); err != nil {
 		return err
 	}
@@ -160,6 +163,8 @@ type command struct {
 	change  string // changeStop, changeStart, or "" for none
 	sender  string // to which the command applies; "": all senders of the company
 	more    bool   // the text says more than the command
+
+	route *handsets.Route // whose answer and groups the message is for; nil: none
 }
 
 // read finds a message's company and command.
@@ -210,6 +215,9 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 		return c, nil
 	}
 	c.company, c.account, c.sender = route.CompanyID, route.Account, route.Sender
+	if c.change == "" && route.Acts() {
+		c.route = route
+	}
 	if c.change == "" || c.sender != "" {
 		names(c.sender)
 		return c, nil
@@ -237,7 +245,7 @@ func (b *Switchboard) readRest(ctx context.Context, w *work, m *handsets.Inbound
 	gap, rest := handsets.Gap, *m
 	rest.Body = &gap
 	c, err := b.read(ctx, w, &rest, &gap)
-	if err != nil {
+	if c.route = nil; err != nil {
 		return c, err
 	}
 	known, err := w.store.Begun(ctx, m, lateWithin)

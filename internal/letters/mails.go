@@ -77,6 +77,10 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", data.Credits, data.Threshold),
 			d.link("/statement"), l.T("mail.low.settings")}
+		if data.Unanswered {
+			subject, paragraphs = l.T("mail.unanswered.subject"), []string{l.T("mail.unanswered.text"), d.link("/statement"),
+				l.T("mail.unanswered.kept"), d.link("/conversations")}
+		}
 	case letter.Webhook:
 		var data failing
 		err = json.Unmarshal(to.Values, &data)
