@@ -29,8 +29,8 @@ type contactView struct {
 }
 
 func viewOfContact(c *contacts.Contact) contactView {
-	view := contactView{ID: c.ID, PhoneNumber: c.Number, Name: orNull(c.Name), Language: orNull(c.Language), Fields: c.Fields,
-		Groups: make([]int64, len(c.Groups)), ConsentSource: orNull(c.Consent.Source),
+	view := contactView{ID: c.ID, PhoneNumber: c.Number, Name: orNull(c.Name), Language: orNull(c.Language),
+		Fields: c.Fields, Groups: make([]int64, len(c.Groups)), ConsentSource: orNull(c.Consent.Source),
 		ConsentedAt: timestampIfAny(c.Consent.At), CreatedAt: timestamp(c.CreatedAt), UpdatedAt: timestamp(c.UpdatedAt)}
 	for i, g := range c.Groups {
 		view.Groups[i] = g.ID
@@ -159,7 +159,8 @@ func (a *API) putContacts(c *gin.Context) {
 	}
 	a.changeAtOnce(c, func(ctx context.Context) (any, error) {
 		put, err := a.Contacts.Put(ctx, int64(companyID(c)), entries)
-		return contactsPut{put.Added, put.Changed, put.Unchanged}, faultOf(err, &ofContacts, itemOf(err, entries)).ofBatch(err)
+		return contactsPut{put.Added, put.Changed, put.Unchanged},
+			faultOf(err, &ofContacts, itemOf(err, entries)).ofBatch(err)
 	})
 }
 

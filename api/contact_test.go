@@ -168,7 +168,7 @@ func TestWrongContacts(t *testing.T) {
 		{"POST", "/v1/groups", `{}`, "name"}, {"POST", "/v1/groups", `{"name":"a;b"}`, "name"},
 		{"POST", "/v1/groups", `{"name":"CLASSE  3"}`, "name"},
 		{"GET", "/v1/contacts?group=x", "", "group"}, {"GET", "/v1/contacts?cursor=x", "", "cursor"},
-		{"GET", "/v1/contacts?nmae=x", "", "nmae"}, {"GET", "/v1/contacts?name=", "", "name"},
+		{"GET", "/v1/contacts?colour=x", "", "colour"}, {"GET", "/v1/contacts?name=", "", "name"},
 		{"GET", "/v1/contacts?phone_number=22", "", "phone_number"}, {"GET", "/v1/groups?limit=0", "", "limit"},
 	} {
 		if got := do(c.method, c.path, c.body); got.status != 422 || !strings.Contains(got.body, `"`+c.field+`":[`) {

@@ -87,7 +87,8 @@ func newOfContacts(list string, on operations) refusalsOfContact {
 			words{"Use the names that other contacts have.", "Utilisez les noms qu’ont d’autres contacts."}),
 		field: newInvalidItem("field_invalid", list+"fields.K",
 			" field must be a string of at most 255 printable characters, with a name of its own of at most 40.", on,
-			words{"The value is too long or not a string, or the name is empty, too long, given twice, or that of something else.",
+			words{"The value is too long or not a string, or the name is empty, too long, given twice, or that of " +
+				"something else.",
 				"La valeur est trop longue ou n’est pas une chaîne, ou le nom est vide, trop long, donné deux fois ou réservé."},
 			words{"Names are kept in lower case, without accents, with underscores; null removes a field.",
 				"Les noms sont enregistrés en minuscules, sans accents, avec des tirets bas ; null efface un champ."}),

@@ -70,7 +70,8 @@ func (c *Campaigns) Keep(ctx context.Context, made *Campaign, next func() (Row, 
 
 func (c *Campaigns) keep(ctx context.Context, made *Campaign, open func(tx pgx.Tx) (func() (Row, error), error)) error {
 	return pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, cost_center, reading, audience)
+		if _, err := tx.Exec(ctx, `insert into campaigns
+			(ulid, company_id, name, sender, template, cost_center, reading, audience)
 			values ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8)`,
 			made.key(), made.Company, made.Name, made.Sender, made.Template, made.CostCenter, made.Reading,
 			made.Audience); err != nil {

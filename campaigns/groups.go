@@ -16,8 +16,8 @@ import (
 )
 
 // KeepGroups stores a campaign to the audience of made, each member at this moment once, or returns what is wrong, in
-// the user's language. company is the one with its senders ([accounts.Principal]). The error is [contacts.ErrNoGroup] if
-// it lacks a group.
+// the user's language. company is the one with its senders ([accounts.Principal]). The error is
+// [contacts.ErrNoGroup] if it lacks a group.
 func (c *Campaigns) KeepGroups(ctx context.Context, lang *texts.Language, company *accounts.Company, made *Campaign) (
 	wrong []sheets.Problem, err error) {
 	store := contacts.New(c.Pool)

@@ -70,7 +70,12 @@ func TestGroups(t *testing.T) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- in.Run(running) }()
-	t.Cleanup(func() { cancel(); <-ended })
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 	c := campaigns.New(campaigns.Deps{Pool: pool, Holders: holders, People: people.New(pool), Ledger: ledger, Intake: in,
 		Plan: sms.NewPlan("6", "7"), Log: slog.New(slog.DiscardHandler)})
 	all, err := texts.Load()

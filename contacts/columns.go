@@ -120,7 +120,9 @@ func read(lang *texts.Language, t *sheets.Table, columns []Column, line *sheets.
 			}
 			e.Language = &language
 		case UseGroups:
-			for _, group := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(groupSeparators+"\n", r) }) {
+			for _, group := range strings.FieldsFunc(value, func(r rune) bool {
+				return strings.ContainsRune(groupSeparators+"\n", r)
+			}) {
 				if strings.TrimSpace(group) == "" {
 					continue
 				}

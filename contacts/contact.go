@@ -25,7 +25,8 @@ type Written struct {
 }
 
 // merge inserts rows(number, name, name_key, language, fields, consent_source, consented_at) into the contacts of
-// company $1, or changes those with the same numbers; what is empty stays as it was. With $2 a consent replaces another.
+// company $1, or changes those with the same numbers; what is empty stays as it was. With $2 a consent
+// replaces another.
 const merge = `INSERT INTO contacts AS c (company_id, phone_number, name, name_key, language, fields, consent_source,
 		consented_at)
 	SELECT $1, number, name, name_key, language, fields, consent_source, consented_at FROM rows ORDER BY number
@@ -100,8 +101,8 @@ func put(ctx context.Context, tx pgx.Tx, company int64, entries []Entry, replace
 		return nil
 	}, `WITH rows AS (SELECT unnest($3::text[]) AS number, unnest($4::text[]) AS name, unnest($5::text[]) AS name_key,
 			unnest($6::text[]) AS language, unnest($7::jsonb[]) AS fields, unnest($8::text[]) AS consent_source,
-			unnest($9::timestamptz[]) AS consented_at) `+merge, company, replace, numbers, names, keys, languages, fields, sources,
-		times)
+			unnest($9::timestamptz[]) AS consented_at) `+merge, company, replace, numbers, names, keys,
+		languages, fields, sources, times)
 	if err != nil {
 		return done, err
 	}
@@ -241,7 +242,8 @@ type Selection struct {
 // deleteStep is how many contacts one transaction deletes.
 const deleteStep = 5000
 
-// DeleteSome deletes up to 5,000 of the selected contacts with their memberships, and returns how many; 0: none is left.
+// DeleteSome deletes up to 5,000 of the selected contacts with their memberships, and returns how many; 0: none is
+// left.
 func (s *Store) DeleteSome(ctx context.Context, company int64, which Selection) (deleted int, err error) {
 	condition, argument := `id = ANY($2)`, any(which.IDs)
 	switch {
@@ -292,7 +294,8 @@ func (s *Store) Erase(ctx context.Context, number sms.Number) (erased int64, err
 		if _, err := tx.Exec(ctx, `DELETE FROM contact_import_rows WHERE phone_number = $1`, string(number)); err != nil {
 			return fmt.Errorf("erasing a number in imports: %w", err)
 		}
-		found, err := postgres.All(ctx, tx, "looking for contacts of a number", pgx.RowToStructByPos[struct{ ID, Company int64 }],
+		found, err := postgres.All(ctx, tx, "looking for contacts of a number",
+			pgx.RowToStructByPos[struct{ ID, Company int64 }],
 			`SELECT id, company_id FROM contacts WHERE company_id IN (SELECT company_id FROM contact_books)
 			AND phone_number = $1 ORDER BY company_id FOR UPDATE`, string(number))
 		for _, c := range found {

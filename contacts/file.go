@@ -26,8 +26,8 @@ var heads = []string{"phone_number", "name", "language", "groups", "consent_sour
 // fileStep is how many contacts are read at a time.
 const fileStep = 1000
 
-// Write writes a company's contacts, or those of a group unless it is 0, to a file, and returns how many. Its memory does
-// not depend on their number.
+// Write writes a company's contacts, or those of a group unless it is 0, to a file, and returns how many. Its
+// memory does not depend on their number.
 func (s *Store) Write(ctx context.Context, to io.Writer, lang *texts.Language, company, group int64, format string) (
 	written int, err error) {
 	book, err := s.Book(ctx, company)

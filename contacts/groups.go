@@ -62,7 +62,8 @@ func (c *counts) write(ctx context.Context, tx pgx.Tx) error {
 	}
 	var total int
 	var names []string
-	if err := tx.QueryRow(ctx, `INSERT INTO contact_books AS b (company_id, contacts, fields) VALUES ($1, greatest($2, 0), $3)
+	if err := tx.QueryRow(ctx, `INSERT INTO contact_books AS b (company_id, contacts, fields)
+			VALUES ($1, greatest($2, 0), $3)
 		ON CONFLICT (company_id) DO UPDATE SET contacts = b.contacts + $2,
 			fields = b.fields || ARRAY(SELECT unnest(excluded.fields) EXCEPT SELECT unnest(b.fields) ORDER BY 1)
 		RETURNING contacts, fields`, c.company, c.contacts, append([]string{}, c.fields...)).Scan(
@@ -262,7 +263,7 @@ func (s *Store) Join(ctx context.Context, tx pgx.Tx, company, group int64, numbe
 		at = new(cmp.Or(consent.At, postgres.Now()))
 	}
 	var known, room bool
-	// The number's row is written even if nothing changes: so it is found and locked, whoever makes or deletes it meanwhile.
+	// The number's row is written even if nothing changes: so it is found and locked, whoever makes or deletes it.
 	err = tx.QueryRow(ctx, `WITH rows AS (
 			SELECT WHERE EXISTS (SELECT FROM contact_groups WHERE id = $2 AND company_id = $1)
 			AND (EXISTS (SELECT FROM contacts WHERE company_id = $1 AND phone_number = $3)

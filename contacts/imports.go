@@ -251,7 +251,8 @@ func (k *keeping) finish(ctx context.Context, tx pgx.Tx, lang *texts.Language, c
 		}
 	}
 	names := append([]string{}, slices.Sorted(maps.Values(k.groups))...)
-	found, err := postgres.All(ctx, tx, "counting the lines of an import", scanImport, `UPDATE contact_imports x SET lines = $2,
+	found, err := postgres.All(ctx, tx, "counting the lines of an import", scanImport,
+		`UPDATE contact_imports x SET lines = $2,
 			group_names = $3, refused = $4, repeated = $5, added = are_new, changed = are_changed,
 			unchanged = are - are_new - are_changed
 		FROM (SELECT count(*) AS are, count(*) FILTER (WHERE is_new) AS are_new,
@@ -277,8 +278,8 @@ func (k *keeping) finish(ctx context.Context, tx pgx.Tx, lang *texts.Language, c
 const expected = `SELECT excluded.*, c.id IS NULL AS is_new, c.id IS NOT NULL AND (` + differs + `
 		OR i.consent_source <> '' AND c.consent_source = '' OR i.group_id IS NOT NULL
 		AND NOT EXISTS (SELECT FROM contact_members m WHERE m.group_id = i.group_id AND m.contact_id = c.id)
-		OR cardinality(excluded.group_keys) > (SELECT count(*) FROM contact_members m JOIN contact_groups g ON g.id = m.group_id
-			WHERE m.contact_id = c.id AND g.name_key = ANY(excluded.group_keys))) AS is_changed
+		OR cardinality(excluded.group_keys) > (SELECT count(*) FROM contact_members m
+			JOIN contact_groups g ON g.id = m.group_id WHERE m.contact_id = c.id AND g.name_key = ANY(excluded.group_keys))) AS is_changed
 	FROM contact_import_rows r JOIN contact_imports i ON i.id = r.import_id
 	CROSS JOIN LATERAL (SELECT r.*) excluded
 	LEFT JOIN contacts c ON c.company_id = i.company_id AND c.phone_number = r.phone_number
@@ -393,8 +394,8 @@ func (i *Imports) Run(ctx context.Context) error {
 
 // Sweep deletes imports that nobody confirmed, refused lines after a day, and other imports after a month.
 func (i *Imports) Sweep(ctx context.Context) error {
-	if _, err := i.pool.Exec(ctx, `DELETE FROM contact_imports WHERE confirmed_at IS NULL AND created_at < now() - $1::interval
-		OR done_at < now() - $2::interval`, draftLife, recordLife); err != nil {
+	if _, err := i.pool.Exec(ctx, `DELETE FROM contact_imports
+		WHERE confirmed_at IS NULL AND created_at < now() - $1::interval OR done_at < now() - $2::interval`, draftLife, recordLife); err != nil {
 		return fmt.Errorf("deleting old imports: %w", err)
 	}
 	if _, err := i.pool.Exec(ctx, `DELETE FROM contact_import_rows WHERE import_id IN (SELECT id FROM contact_imports

@@ -306,7 +306,7 @@ func TestImporterKilled(t *testing.T) {
 	comes := func(is func(x contacts.Import) bool) contacts.Import {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			now, err := d.Imports.Get(t.Context(), 1, x.ID)
+			now, err := d.Get(t.Context(), 1, x.ID)
 			d.must(err)
 			if is(now) {
 				return now

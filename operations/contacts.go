@@ -27,7 +27,8 @@ func (a Actor) CreateContact(ctx context.Context, company int64, e contacts.Entr
 }
 
 // ChangeContact changes a company's contact. The errors are those of [contacts.Store.Update].
-func (a Actor) ChangeContact(ctx context.Context, company, id int64, e contacts.Entry) (is contacts.Contact, err error) {
+func (a Actor) ChangeContact(ctx context.Context, company, id int64, e contacts.Entry) (is contacts.Contact,
+	err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
 		var was contacts.Contact
 		was, is, err = in.contacts().Update(ctx, company, id, e)
@@ -96,7 +97,8 @@ func (a Actor) RenameGroup(ctx context.Context, company, id int64, name string) 
 	return is, err
 }
 
-// DeleteGroup deletes a company's group; its members stay contacts. The error is [contacts.ErrNoGroup] if there is none.
+// DeleteGroup deletes a company's group; its members stay contacts. The error is [contacts.ErrNoGroup] if there is
+// none.
 func (a Actor) DeleteGroup(ctx context.Context, company, id int64) (was contacts.Group, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
 		was, err = in.contacts().DeleteGroup(ctx, company, id)
