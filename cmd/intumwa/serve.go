@@ -27,6 +27,7 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/api"
 	"intumwa/billing"
+	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/configs"
 	"intumwa/dashboard"
@@ -294,7 +295,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	if g.has("webhooks") {
-		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), g.log)
+		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), c.Operator.Email, g.log)
 		if err != nil {
 			return err
 		}
@@ -315,7 +316,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			Intake:   in,
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
 			Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
-			Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
+			Statements: billing.New(lookups), Orders: orders.New(pool, c.Operator.Sales()), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}
@@ -366,6 +367,13 @@ const (
 	papersOfCompany = 20 // documents of up to 5 MiB in codesWindow; only the latest is kept
 )
 
+// operatorOf is the operator as pages print it.
+func operatorOf(c *configs.Config) web.Operator {
+	o := &c.Operator
+	return web.Operator{Name: o.Name, NIF: o.NIF, TradeRegister: o.TradeRegister, Address: o.Address, Phone: o.Phone,
+		Email: o.Email, BankAccounts: o.BankAccounts, MobileMoney: o.MobileMoney}
+}
+
 // newMailer makes the mailer of letters and of the dashboard's own mails.
 func (g *gateway) newMailer() (*mail.Mailer, error) {
 	c := &g.config.Mail
@@ -397,7 +405,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 		Papers: within(codesWindow, "papers", papersOfCompany)}
 	d, err := dashboard.New(deps,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL,
-			CreditsNotice: c.Dashboard.CreditsNotice, Operator: web.Operator(c.Operator), APIURL: apiURL(c),
+			CreditsNotice: c.Dashboard.CreditsNotice, Operator: operatorOf(c), APIURL: apiURL(c),
 			TrustedProxies: c.API.TrustedProxies,
 			Plan:           plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
