@@ -60,8 +60,8 @@ var Ways = []string{Bank, Mobile, Cash}
 
 // Errors of orders. Their texts are for the user.
 var (
-	ErrNoPrice   = accounts.Errorf(accounts.ErrInvalid, "the company has no price of a credit: set one by admin price set")
-	ErrCredits   = accounts.Errorf(accounts.ErrInvalid, "an order is for 1 to %d credits, and costs at least one franc",
+	ErrNoPrice = accounts.Errorf(accounts.ErrInvalid, "the company has no price of a credit: set one by admin price set")
+	ErrCredits = accounts.Errorf(accounts.ErrInvalid, "an order is for 1 to %d credits, and costs at least one franc",
 		MaxCredits)
 	ErrManyOpen  = accounts.Errorf(accounts.ErrTooMany, "the company has %d open orders", MaxOpen)
 	ErrPaid      = accounts.Errorf(accounts.ErrExists, "the order is paid already")
@@ -70,10 +70,10 @@ var (
 	ErrHasMoney  = accounts.Errorf(accounts.ErrInvalid, "a payment for the order is recorded: only an operator cancels it")
 	ErrReference = accounts.Errorf(accounts.ErrInvalid, "a reference has 1 to %d characters, with a letter or digit",
 		MaxReference)
-	ErrReason    = accounts.Errorf(accounts.ErrInvalid, "a reason has 1 to %d characters", MaxReason)
-	ErrAmount    = accounts.Errorf(accounts.ErrInvalid, "a payment is of 1 to %d whole francs", MaxFrancs)
-	ErrWay       = accounts.Errorf(accounts.ErrInvalid, "a payment's way is bank, mobile or cash")
-	ErrPaidOn    = accounts.Errorf(accounts.ErrInvalid, "a payment was made within the last year, not in the future")
+	ErrReason = accounts.Errorf(accounts.ErrInvalid, "a reason has 1 to %d characters", MaxReason)
+	ErrAmount = accounts.Errorf(accounts.ErrInvalid, "a payment is of 1 to %d whole francs", MaxFrancs)
+	ErrWay    = accounts.Errorf(accounts.ErrInvalid, "a payment's way is bank, mobile or cash")
+	ErrPaidOn = accounts.Errorf(accounts.ErrInvalid, "a payment was made within the last year, not in the future")
 )
 
 // Options are what orders need of the configuration.
