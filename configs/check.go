@@ -39,6 +39,7 @@ func (c *Config) Check(roles ...string) []Problem {
 	k.messages(c)
 	k.smppServer(&c.SMPPServer)
 	k.retention(c)
+	k.operator(&c.Operator)
 	k.carriers(c.Carriers)
 	return k.problems
 }

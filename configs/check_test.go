@@ -363,7 +363,7 @@ redis: {url: "${REDIS}"}
 accounts: {otp_key: "${OTP_KEY}"}
 encryption_key: "${ENCRYPTION_KEY}"
 mail: {url: "${MAIL_URL}", from: a@example.com}
-carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "${LINK_PASSWORD}", `+
+carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "${LINK_PASSWORD}", ` +
 		`tls: {cert: /run/secrets/none.pem, key: /run/secrets/none.pem}}]}]
 `
 	const (

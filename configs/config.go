@@ -214,8 +214,38 @@ type Operator struct {
 	Address string `yaml:"address" max:"300"`
 	// Telephone for questions.
 	Phone string `yaml:"phone" max:"40"`
-	// Mail address for questions.
+	// Mail address for questions; it gets a mail about each order.
 	Email string `yaml:"email" max:"254"`
+
+	// Where customers pay: a line for each bank account, as a proforma prints it:
+	// ["BANCOBU 1234567-89, Nyota SURL"].
+	BankAccounts []string `yaml:"bank_accounts"`
+	// The same for mobile money: ["Lumicash, merchant 12345"].
+	MobileMoney []string `yaml:"mobile_money"`
+	// Taxes on credits: [{name: TVA, rate: 18%, from: 2026-01-01}, {name: Taxe SMS, per_sms: 5, from: 2026-01-01}]. Ask
+	// the tax office which you owe.
+	Taxes []Tax `yaml:"taxes" example:"[]"`
+	// What an invoice says of it beside name, nif, trade_register, address and phone, which are then required. {}: paid
+	// orders get receipts without an invoice's number. Required: legal_form, activity_sector, fiscal_center (DGC, DMC or
+	// DPMC), commune, quarter. Optional: province, avenue, street, house, postal_number; as true or false
+	// natural_person, vat_taxpayer, ct_taxpayer, tl_taxpayer.
+	Invoices map[string]string `yaml:"invoices"`
+}
+
+// Tax is a tax on credits from a day on, until the next one of its name. Rate or PerSMS is given; 0 ends the tax.
+type Tax struct {
+	// Its name on proformas and invoices.
+	Name string `yaml:"name" required:"true" max:"50"`
+	// Of the price: 18% or 0.18.
+	Rate string `yaml:"rate" max:"12"`
+	// Francs for each credit, instead of a rate: 5.
+	PerSMS string `yaml:"per_sms" max:"12"`
+	// Its first day: 2026-01-01. 0 from a day on ends a tax.
+	From string `yaml:"from" required:"true" max:"10"`
+	// Names of taxes that a rate is also of, beside the price; they have no such list themselves.
+	On []string `yaml:"on"`
+	// What the tax office's system calls it: vat, ct, tl, ott or tsce.
+	EBMS string `yaml:"ebms" max:"4"`
 }
 
 // Messages bounds a message's life.

@@ -18,6 +18,7 @@ import (
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
+	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/contacts"
 	"intumwa/dashboard/administration"
@@ -94,6 +95,7 @@ type Deps struct {
 	Webhooks    *webhooks.Webhooks
 
 	Verifications *verifications.Store // for look-ups only, like Messages
+	Orders        *orders.Store
 
 	Sends  *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
 	Mailer *mail.Mailer
@@ -150,7 +152,7 @@ func New(deps Deps, opts Options) (*Dashboard, error) {
 	d := &Dashboard{opts: opts, log: opts.Log, deps: deps, operations: operations.Deps{Pool: deps.Pool, Many: deps.Many,
 		People: deps.People, SignIn: deps.SignIn,
 		Companies: deps.Companies, Keys: deps.Keys, Senders: deps.Senders, TestNumbers: deps.TestNumbers,
-		Webhooks: deps.Webhooks, Handsets: deps.Handsets}}
+		Webhooks: deps.Webhooks, Handsets: deps.Handsets, Orders: deps.Orders}}
 	var err error
 	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
@@ -164,6 +166,7 @@ func New(deps Deps, opts Options) (*Dashboard, error) {
 		Log: opts.Log, Metrics: opts.Metrics,
 		Uploads: map[string]web.Upload{"POST /campaigns": numberfile.Upload,
 			"POST /contacts/import":  numberfile.Upload,
+			"POST /orders/:id/slip":  web.DocumentUpload,
 			"POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
 		Missing: []error{accounts.ErrNotFound, messages.ErrNotFound, webhooks.ErrNotFound, campaigns.ErrNotFound,
 			contacts.ErrNotFound, contacts.ErrNoGroup, contacts.ErrNoImport,

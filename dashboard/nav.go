@@ -53,6 +53,7 @@ func (d *Dashboard) nav(v *web.Visit) []web.NavGroup {
 		item(accounts.MayManage, "/people", "nav.people", "people")
 	}
 	item(accounts.MayRead, "/senders", "nav.senders", "sender")
+	item(accounts.MayPay, "/orders", "nav.orders", "done")
 	item(accounts.MayPay, "/statement", "nav.statement", "statement")
 	item(accounts.MayUse, "/account", "nav.account", "account")
 	if d.opts.DocsURL != "" {
@@ -93,7 +94,9 @@ func (d *Dashboard) adminNav(v *web.Visit) []web.NavGroup {
 			web.NavItem{Path: "/admin/receipts", Text: "tab.receipts", Icon: "message"},
 			web.NavItem{Path: "/admin/inbound", Text: "tab.inbound", Icon: "received"}),
 		customers,
-		group("tab.money", web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"}),
+		group("tab.money", web.NavItem{Path: "/admin/orders", Text: "nav.orders", Icon: "done"},
+			web.NavItem{Path: "/admin/invoices", Text: "nav.invoices", Icon: "docs"},
+			web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"}),
 		group("nav.security", web.NavItem{Path: "/admin/users", Text: "tab.users", Icon: "people"},
 			web.NavItem{Path: "/admin/acts", Text: "tab.acts", Icon: "docs"}),
 		group("", web.NavItem{Path: "/account", Text: "nav.account", Icon: "account"}),

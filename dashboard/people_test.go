@@ -65,7 +65,9 @@ var roleRoutes = map[string]string{
 		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST ` +
 		`/deliveries/of/:id/resend
 		GET /test-number POST /test-number POST /test-number/verify GET /first POST /first GET /first/:id`,
-	"owner finance": `GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET ` +
+	"owner finance": `GET /orders POST /orders GET /orders/:id GET /orders/:id/proforma GET /orders/:id/slip
+		POST /orders/:id/reference POST /orders/:id/slip POST /orders/:id/cancel GET /invoices/:name ` +
+		`GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET ` +
 		`/statement.csv POST /statement/threshold`,
 	"owner": `GET /company POST /company/facts GET /company/document POST /company/document GET /company/new POST ` +
 		`/company/new GET /people POST /people POST /people/:id/role POST /people/:id/remove
@@ -135,11 +137,11 @@ func TestPagesMatchRoles(t *testing.T) {
 		company.ID)
 	menus := map[accounts.Role]string{
 		accounts.RoleOwner: "/ /messages /campaigns /contacts /received /opt-outs /verifications /charts /quality /keys /smpp " +
-			"/deliveries /test-number /company /people /senders /statement /account",
+			"/deliveries /test-number /company /people /senders /orders /statement /account",
 		accounts.RoleSender: "/ /messages /campaigns /contacts /received /opt-outs /verifications /charts /quality /senders /account",
 		accounts.RoleDeveloper: "/ /messages /campaigns /contacts /received /opt-outs /verifications /charts /quality /keys /smpp " +
 			"/deliveries /test-number /senders /account",
-		accounts.RoleFinance: "/ /charts /statement /account",
+		accounts.RoleFinance: "/ /charts /orders /statement /account",
 		accounts.RoleReader:  "/ /messages /campaigns /contacts /received /opt-outs /verifications /charts /quality /senders /account",
 	}
 	for _, role := range accounts.Roles {

@@ -32,7 +32,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 		Papers: within(codesWindow, "papers", papersOfCompany)}
 	d, err := dashboard.New(deps,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL,
-			CreditsNotice: c.Dashboard.CreditsNotice, Operator: web.Operator(c.Operator), APIURL: apiURL(c),
+			CreditsNotice: c.Dashboard.CreditsNotice, Operator: operatorOf(c), APIURL: apiURL(c),
 			TrustedProxies: c.API.TrustedProxies,
 			Plan:           plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Refund:        refunds[c.Billing.Refund],
@@ -62,6 +62,13 @@ func (g *gateway) newMailer() (*mail.Mailer, error) {
 		return nil, fmt.Errorf("mail: %w", err)
 	}
 	return mailer, nil
+}
+
+// operatorOf is the operator as pages print it.
+func operatorOf(c *configs.Config) web.Operator {
+	o := &c.Operator
+	return web.Operator{Name: o.Name, NIF: o.NIF, TradeRegister: o.TradeRegister, Address: o.Address, Phone: o.Phone,
+		Email: o.Email, BankAccounts: o.BankAccounts, MobileMoney: o.MobileMoney}
 }
 
 func publicURL(c *configs.Dashboard) string {

@@ -26,6 +26,7 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/api"
 	"intumwa/billing"
+	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/configs"
 	"intumwa/contacts"
@@ -303,7 +304,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	if g.has("webhooks") {
-		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), g.log)
+		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), c.Operator.Email, g.log)
 		if err != nil {
 			return err
 		}
@@ -325,9 +326,9 @@ func (g *gateway) serve(ctx context.Context) error {
 			TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool),
 			Intake: in, Contacts: contacts.New(lookups), Imports: imports,
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
-			Handsets: handsets.New(lookups),
+			Handsets:      handsets.New(lookups),
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
-			Statements:    billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
+			Statements:    billing.New(lookups), Orders: orders.New(pool, c.Operator.Sales()), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}
