@@ -25,7 +25,7 @@ import (
 
 // Check returns every mistake in the values that matters to a process with these roles; nil without any. Secrets of
 // other roles may be missing. Without roles, as for a command, Redis and carriers may be missing too. Check opens only
-// the certificate files of links and Redis. No problem quotes a value.
+// the certificate files of links and Redis, and the files of ebms. No problem quotes a value.
 func (c *Config) Check(roles ...string) []Problem {
 	k := &checker{lines: c.lines, roles: roles}
 	for _, p := range c.missing {
@@ -38,6 +38,7 @@ func (c *Config) Check(roles ...string) []Problem {
 	k.stores(c)
 	k.dashboard(c)
 	k.keys(c)
+	k.ebms(&c.EBMS)
 	k.messages(c)
 	k.smppServer(&c.SMPPServer)
 	k.retention(c)
@@ -56,6 +57,7 @@ var readers = []struct {
 	{"accounts.otp_key", Roles}, // the dispatcher writes one-time codes into texts
 	{"encryption_key", []string{"webhooks", "dashboard"}},
 	{"mail.url", []string{"webhooks", "dashboard"}},
+	{"ebms.", []string{"webhooks", "dashboard"}},
 	{"dashboard.public_url", []string{"webhooks", "dashboard"}},
 	{"carriers[", []string{"dispatcher"}},
 	{"redis.", Roles},

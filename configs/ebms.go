@@ -1,0 +1,101 @@
+package configs
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"intumwa/billing/ebms"
+)
+
+// maxEBMSPassword is the longest password of the eBMS.
+const maxEBMSPassword = 30
+
+// Access returns how the eBMS is reached. It reads the files.
+func (e *EBMS) Access() (a ebms.Access, err error) {
+	a = ebms.Access{URL: e.URL, Username: e.Username}
+	if a.Password, err = e.password(); err != nil {
+		return a, fmt.Errorf("password_file: %w", err)
+	}
+	if a.CA, err = e.authorities(); err != nil {
+		return a, fmt.Errorf("ca: %w", err)
+	}
+	return a, nil
+}
+
+func (e *EBMS) password() (string, error) {
+	file, err := os.Open(e.PasswordFile)
+	if err != nil {
+		return "", withoutPath(err)
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, 1<<10))
+	if err != nil {
+		return "", withoutPath(err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if n := utf8.RuneCountInString(password); n < 1 || n > maxEBMSPassword || strings.ContainsAny(password, "\r\n") {
+		return "", fmt.Errorf("must have one line of 1-%d characters", maxEBMSPassword)
+	}
+	return password, nil
+}
+
+// authorities are those of the machine and of the file; nil without a file.
+func (e *EBMS) authorities() (*x509.CertPool, error) {
+	if e.CA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(e.CA)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("holds no certificate in PEM")
+	}
+	return pool, nil
+}
+
+func (k *checker) ebms(e *EBMS) {
+	for _, f := range []struct{ key, value string }{{"username", e.Username}, {"password_file", e.PasswordFile},
+		{"system_id", e.SystemID}} {
+		switch {
+		case e.URL == "" && f.value != "":
+			k.problem("ebms.url", "is required with ebms.%s", f.key)
+		case e.URL != "" && f.value == "":
+			k.problem("ebms."+f.key, "is required with ebms.url")
+		}
+	}
+	if e.URL == "" {
+		return
+	}
+	u, err := url.Parse(e.URL)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+		u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
+		k.problem("ebms.url", "must be https://host:port and nothing else")
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		k.problem("ebms.url", "must be https://, except to this machine: the password would cross the network readable")
+	}
+	if strings.ContainsFunc(e.SystemID, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+		k.problem("ebms.system_id", "must have printable ASCII characters, without / and spaces")
+	}
+	if k.needs("ebms.password_file") && e.PasswordFile != "" {
+		if _, err := e.password(); err != nil {
+			k.problem("ebms.password_file", "%s", err)
+		}
+	}
+	if k.needs("ebms.ca") {
+		if _, err := e.authorities(); err != nil {
+			k.problem("ebms.ca", "%s", err)
+		}
+	}
+}
