@@ -51,7 +51,12 @@ func Open(ctx context.Context, tx pgx.Tx, companyID int64) error {
 
 // Balance returns a company's credits.
 func (l *Ledger) Balance(ctx context.Context, companyID int64) (credits int64, err error) {
-	err = l.pool.QueryRow(ctx, `SELECT credits FROM balances WHERE company_id = $1`, companyID).Scan(&credits)
+	return Balance(ctx, l.pool, companyID)
+}
+
+// Balance is [Ledger.Balance] in the caller's transaction.
+func Balance(ctx context.Context, db postgres.DB, companyID int64) (credits int64, err error) {
+	err = db.QueryRow(ctx, `SELECT credits FROM balances WHERE company_id = $1`, companyID).Scan(&credits)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, fmt.Errorf("company %d: %w", companyID, ErrNoBalance)
 	}

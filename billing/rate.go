@@ -193,8 +193,13 @@ func SetTariff(ctx context.Context, tx pgx.Tx, carrier string, to Rate) (before 
 
 // PricesOf returns what a credit costs a company. Company 0 has the default alone.
 func (l *Ledger) PricesOf(ctx context.Context, company sms.CompanyID) (p Prices, err error) {
-	if p.Default, err = prices.rates(ctx, l.pool, 0); err == nil && company != 0 {
-		p.Own, err = prices.rates(ctx, l.pool, int64(company))
+	return PricesOf(ctx, l.pool, company)
+}
+
+// PricesOf is [Ledger.PricesOf] in the caller's transaction.
+func PricesOf(ctx context.Context, db postgres.Querier, company sms.CompanyID) (p Prices, err error) {
+	if p.Default, err = prices.rates(ctx, db, 0); err == nil && company != 0 {
+		p.Own, err = prices.rates(ctx, db, int64(company))
 	}
 	return p, err
 }

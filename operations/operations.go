@@ -23,6 +23,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
+	"intumwa/billing/orders"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
@@ -45,6 +46,7 @@ type Deps struct {
 	TestNumbers *testnumbers.Store
 	Webhooks    *webhooks.Webhooks
 	Handsets    *handsets.Store
+	Orders      *orders.Store
 }
 
 // Actor performs acts in one name.
@@ -102,6 +104,7 @@ func (in within) people() *people.Store           { return in.deps.People.In(in.
 func (in within) companies() *companies.Store     { return in.deps.Companies.In(in.Tx) }
 func (in within) keys() *keys.Store               { return in.deps.Keys.In(in.Tx) }
 func (in within) senders() *senders.Store         { return in.deps.Senders.In(in.Tx) }
+func (in within) orders() *orders.Store           { return in.deps.Orders.In(in.Tx) }
 func (in within) testNumbers() *testnumbers.Store { return in.deps.TestNumbers.In(in.Tx) }
 
 // Isolation of a transaction.

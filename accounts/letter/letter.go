@@ -24,6 +24,10 @@ const (
 	Balance      = "balance"
 	Webhook      = "webhook"
 	Endpoint     = "endpoint"
+	Order        = "order"           // to the operator
+	OrderPaid    = "order-paid"      // about an order, as the next two
+	OrderStopped = "order-cancelled" // by the operator
+	CreditNote   = "credit-note"
 
 	// To a user, about the account.
 	Tries    = "tries"
@@ -39,7 +43,7 @@ type Letter struct {
 	ID      int64
 	Kind    string
 	Company int64           // 0: it is for a user
-	Subject int64           // id of the sender or its registration, 0: the company itself; or of the user
+	Subject int64           // id of the sender, its registration or the order, 0: the company itself; or of the user
 	Values  json.RawMessage // values that change with time, such as the balance
 	Written time.Time
 	Tries   int
@@ -64,6 +68,13 @@ type EndpointValues struct {
 	Given bool `json:"given,omitempty"`
 }
 
+// OrderValues are the values of a letter about an order.
+type OrderValues struct {
+	Credits  int64  `json:"credits"`
+	Document string `json:"document,omitempty"` // of the sale, or the credit note
+	Reason   string `json:"reason,omitempty"`
+}
+
 // Beginning and end of statements that write letters. A trigger wakes the processes that send them.
 const (
 	Insert  = `insert into letters (kind, company_id, subject, said)`
@@ -73,9 +84,14 @@ const (
 
 // Write stores a letter about a company in the transaction of its event.
 func Write(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, values any) error {
+	return WriteOf(ctx, tx, kind, company, 0, values)
+}
+
+// WriteOf stores a letter about a subject of a company, such as an order, in the transaction of its event.
+func WriteOf(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, subject int64, values any) error {
 	text, err := json.Marshal(values)
 	if err == nil {
-		_, err = tx.Exec(ctx, Insert+` values ($1, $2, 0, $3) `+Replace, kind, int64(company), text)
+		_, err = tx.Exec(ctx, Insert+` values ($1, $2, $3, $4) `+Replace, kind, int64(company), subject, text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing a letter (%s) to company %d: %w", kind, company, err)
