@@ -139,14 +139,13 @@ type Operator struct {
 	Email         string `yaml:"email" max:"254" text:"Mail address for questions."`
 }
 
-// EBMS is the tax office's system that receives invoices. With the URL, the other keys but CA are required.
+// EBMS is the tax office's system that receives invoices. With the URL, all other keys but CA are required.
 type EBMS struct {
-	URL          string            `yaml:"url" max:"200" text:"https://host:port, as the OBR gave it, without /ebms_api. Empty: off. http:// only for a simulator on this machine."`
-	Username     string            `yaml:"username" max:"30" text:"User of the login."`
-	PasswordFile string            `yaml:"password_file" text:"File with its password, in processes with the roles webhooks and dashboard."`
-	SystemID     string            `yaml:"system_id" max:"30" text:"The system's id from the OBR, mostly the username. It is part of the identifier on invoices."`
-	CA           string            `yaml:"ca" text:"PEM file of authorities that may sign its certificate, besides those that the machine trusts."`
-	TaxFields    map[string]string `yaml:"tax_fields" oneof:"vat ct tl ott tsce" text:"The field of the eBMS for each of operator.taxes, e.g. {TVA: vat}: vat (TVA), ct (consumption), tl (prélèvement forfaitaire), ott, tsce (electronic communication)."`
+	URL          string `yaml:"url" max:"200" text:"https://host:port, as the OBR gave it, without /ebms_api. Empty: off. http:// only for a simulator on this machine."`
+	Username     string `yaml:"username" max:"30" text:"User of the login."`
+	PasswordFile string `yaml:"password_file" text:"File with its password, in processes with the roles webhooks and dashboard."`
+	SystemID     string `yaml:"system_id" max:"30" text:"The system's id from the OBR, mostly the username. It is part of the identifier on invoices."`
+	CA           string `yaml:"ca" text:"PEM file of authorities that may sign its certificate, besides those that the machine trusts."`
 }
 
 // Messages bounds a message's life.

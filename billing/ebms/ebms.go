@@ -177,6 +177,7 @@ func Again(ctx context.Context, tx pgx.Tx, name string, to Retry) (was, is Repor
 // claim is the right to report one invoice until its lease ends.
 type claim struct {
 	Name       string
+	Identifier string
 	Tries      int
 	WithoutNIF bool
 }
@@ -191,7 +192,7 @@ func take(ctx context.Context, db postgres.DB, lease time.Duration) (*claim, err
 			ORDER BY id LIMIT 1 FOR UPDATE)
 		AND due_at <= now() AND (claimed_until IS NULL OR claimed_until <= now()) AND finished_at IS NULL
 		AND refused_at IS NULL
-		RETURNING name, tries, without_nif`, lease, PassAfter)
+		RETURNING name, identifier, tries, without_nif`, lease, PassAfter)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

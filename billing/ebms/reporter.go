@@ -28,7 +28,7 @@ const (
 // Options configure a [Reporter].
 type Options struct {
 	Client *Client
-	// Read returns an invoice by its name. An [*Unsendable] error says why the eBMS would refuse it.
+	// Read returns an invoice by its name, without its identifier. An [*Unsendable] error says why the eBMS would refuse it.
 	Read    func(ctx context.Context, name string) (*Invoice, error)
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -151,6 +151,7 @@ func (r *Reporter) attempt(ctx context.Context, s *Session, c *claim) (*Session,
 	if err != nil {
 		return s, Receipt{}, err
 	}
+	v.Identifier = c.Identifier
 	if c.WithoutNIF {
 		v.Customer.NIF = ""
 	}
