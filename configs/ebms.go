@@ -16,6 +16,14 @@ import (
 // maxEBMSPassword is the longest password of the eBMS.
 const maxEBMSPassword = 30
 
+// System is the id of this system at the tax office; empty without a URL.
+func (e *EBMS) System() string {
+	if e.URL == "" {
+		return ""
+	}
+	return e.SystemID
+}
+
 // Access returns how the eBMS is reached. It reads the files.
 func (e *EBMS) Access() (a ebms.Access, err error) {
 	a = ebms.Access{URL: e.URL, Username: e.Username}

@@ -18,6 +18,8 @@ import (
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
+	"intumwa/billing/ebms"
+	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/dashboard/administration"
 	"intumwa/dashboard/develop"
@@ -91,6 +93,9 @@ type Deps struct {
 
 	Verifications *verifications.Store // for look-ups only, like Messages
 
+	TaxOffice *ebms.Client // the eBMS of the OBR; nil: it is not told of invoices
+	Orders    *orders.Store
+
 	Sends  *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
 	Mailer *mail.Mailer
 	Tries  Tries
@@ -145,7 +150,7 @@ func New(deps Deps, opts Options) (*Dashboard, error) {
 	d := &Dashboard{opts: opts, log: opts.Log, deps: deps, operations: operations.Deps{Pool: deps.Pool, Many: deps.Many,
 		People: deps.People, SignIn: deps.SignIn,
 		Companies: deps.Companies, Keys: deps.Keys, Senders: deps.Senders, TestNumbers: deps.TestNumbers,
-		Webhooks: deps.Webhooks, Handsets: deps.Handsets}}
+		Webhooks: deps.Webhooks, Handsets: deps.Handsets, Orders: deps.Orders}}
 	var err error
 	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)

@@ -138,6 +138,10 @@ func (d *Dashboard) routes() {
 	r.GET("/admin/money.csv", r.Admin(d.money.ExportDifference))
 	r.POST("/admin/prices", r.Admin(d.money.SetPrice))
 	r.POST("/admin/tariffs", r.Admin(d.money.SetTariff))
+	if d.deps.TaxOffice != nil {
+		r.GET("/admin/ebms", r.Admin(d.money.Unreported))
+		r.POST("/admin/ebms", r.Admin(d.money.ReportInvoice))
+	}
 	r.GET("/admin/companies/:id/document", r.Admin(d.settings.AdminDocument))
 	r.POST("/admin/companies/:id/document/delete", r.Admin(d.administration.DeleteDocument))
 	r.GET("/admin/companies/:id/exports", r.Admin(d.following.AdminExports))

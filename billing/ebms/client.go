@@ -158,6 +158,15 @@ func (s *Session) Add(ctx context.Context, v *Invoice) (Receipt, error) {
 	return Receipt{r.raw, r.signature, string(result.Registered)}, nil
 }
 
+// Taxpayer is [Session.Taxpayer] after a login.
+func (c *Client) Taxpayer(ctx context.Context, nif string) (string, error) {
+	s, err := c.Login(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.Taxpayer(ctx, nif)
+}
+
 // ErrUnknown means that the eBMS has no invoice with an identifier, or knows no taxpayer with a NIF.
 var ErrUnknown = errors.New("unknown to the OBR")
 

@@ -134,13 +134,21 @@ type Retry struct {
 // MaxNote bounds Retry.Settled, in characters.
 const MaxNote = 500
 
-// Errors of [Again].
-var (
-	ErrNoReport = errors.New("the invoice is not reported to the eBMS: it was issued while ebms was not configured, or does " +
-		"not exist")
-	ErrFinished = errors.New("the OBR has the invoice")
-	ErrNote     = fmt.Errorf("a note on how it was settled has at most %d characters, on one line", MaxNote)
+// Errors of [Again]. Their texts are for the user.
+const (
+	ErrNoReport refusal = "the invoice is not reported to the eBMS: it was issued while ebms was not configured, or does not " +
+		"exist"
+	ErrFinished refusal = "the OBR has the invoice already, or it was settled by hand"
+	ErrNote     refusal = "a note on how it was settled has at most 500 characters, on one line"
 )
+
+// refusal is an error with a text for the user.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// ForUser marks the text.
+func (refusal) ForUser() {}
 
 // Again carries out a person's decision in the caller's transaction. Reports are as they were and are. The errors are
 // [ErrNoReport], [ErrFinished] and [ErrNote].

@@ -19,6 +19,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
+	"intumwa/billing/orders"
 	"intumwa/configs"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
@@ -39,6 +40,7 @@ type adminCmd struct {
 	Credits    adminCreditsCmd    `cmd:"" help:"SMS credits."`
 	Price      adminPriceCmd      `cmd:"" help:"What a credit costs companies."`
 	Tariff     adminTariffCmd     `cmd:"" help:"What carriers take for a segment."`
+	Invoice    adminInvoiceCmd    `cmd:"" help:"Invoices and credit notes."`
 	Report     adminReportCmd     `cmd:"" help:"Reports of a period."`
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
@@ -175,7 +177,7 @@ func (o *operator) testNumbers() *testnumbers.Store {
 func (o *operator) by(many *pgxpool.Pool) operations.Actor {
 	return operations.By(audit.Operator(), nil, operations.Deps{Pool: o.pool, Many: many, People: o.people(),
 		Companies: o.companies(), Keys: o.keys(), Senders: o.senders(), TestNumbers: o.testNumbers(),
-		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool)})
+		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool), Orders: orders.New(o.pool, orders.Options{})})
 }
 
 // object is an ordered list of keys and values. The keys are an interface.

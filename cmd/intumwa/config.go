@@ -24,7 +24,7 @@ type configCmd struct {
 }
 
 type configCheckCmd struct {
-	Connect bool `help:"Also try whether PostgreSQL, Redis, the mail server and the SMSCs can be reached from here (TCP and TLS; nothing is bound)."`
+	Connect bool `help:"Also try whether PostgreSQL, Redis, the mail server and the SMSCs can be reached from here (TCP and TLS; nothing is bound), and whether the eBMS accepts the login."`
 
 	Roles []string `help:"For a process with these roles, which may lack the others' secrets. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
 }
@@ -81,6 +81,9 @@ func connections(c *configs.Config, roles []string) []connection {
 			}
 			return tryAddress(ctx, server.Address, nil)
 		}})
+	}
+	if c.EBMS.URL != "" && (slices.Contains(roles, "webhooks") || slices.Contains(roles, "dashboard")) {
+		list = append(list, connection{"ebms.url", func(ctx context.Context) (string, error) { return tryEBMS(ctx, &c.EBMS) }})
 	}
 	if !slices.Contains(roles, "dispatcher") {
 		return list

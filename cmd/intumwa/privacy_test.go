@@ -21,7 +21,7 @@ const impersonal = `
 	ledger.kind dispatchers.name dispatchers.links dispatchers.given_up links.name links.carrier links.state links.last_error links.refused outbox.refused
 	leases.name retired_carriers.carrier retired_carriers.to_carrier carrier_tariffs.carrier sender_carriers.carrier sender_carriers.state smpp_binds.process smpp_binds.mode smpp_binds.refused smpp_deliveries.taken_by api_tokens.alphabet
 	verifications.carrier verifications.earlier conversions.carrier feedback.carrier batches.left_out event_readers.home event_readers.timeline
-	order_payments.way invoices.kind invoices.number invoices.way invoice_series.kind invoice_gaps.kind
+	order_payments.way invoices.kind invoices.number invoices.way invoice_series.kind invoice_gaps.kind ebms_reports.name ebms_reports.refers_to
 `
 
 // TestPrivacyPage: docs/retention.md names every column of every table that can hold a number or a text, except

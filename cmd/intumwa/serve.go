@@ -27,6 +27,8 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/api"
 	"intumwa/billing"
+	"intumwa/billing/ebms"
+	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/configs"
 	"intumwa/dashboard"
@@ -293,6 +295,16 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var office *ebms.Client
+	if g.has("webhooks") || g.has("dashboard") {
+		if office, err = taxOffice(&c.EBMS); err != nil {
+			return err
+		}
+	}
+	sales := orders.New(pool, orders.Options{EBMS: c.EBMS.System()})
+	if g.has("webhooks") && office != nil {
+		life.run("tax office", g.reporter(pool, office, sales).Run)
+	}
 	if g.has("webhooks") {
 		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), g.log)
 		if err != nil {
@@ -315,6 +327,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			Intake:   in,
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
 			Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
+			TaxOffice: office, Orders: sales,
 			Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"html/template"
 
 	"intumwa/billing"
+	"intumwa/billing/ebms"
 	"intumwa/dashboard/web"
 	"intumwa/messages/statistics"
 	"intumwa/operations"
@@ -24,7 +25,9 @@ type Pages struct {
 	Operator web.Operator
 	Carriers func(context.Context) ([]string, error)      // with links
 	Owner    func(*web.Visit, web.Tenant) (string, error) // of the company
-	By       func(*web.Visit) Changes
+	// what the tax office does not have; nil: it is not told of invoices
+	Unsent func(ctx context.Context, limit int) ([]ebms.Report, error)
+	By     func(*web.Visit) Changes
 }
 
 // Deps are what these pages call.
@@ -35,6 +38,7 @@ type Deps struct {
 
 // Changes are those that the audit log has.
 type Changes interface {
+	ReportInvoice(ctx context.Context, name string, to ebms.Retry) (ebms.Report, error)
 	SetCompany(ctx context.Context, id int64, to operations.CompanyChange) (operations.Settings, error)
 	SetPrice(ctx context.Context, company sms.CompanyID, to billing.Rate) error
 	SetTariff(ctx context.Context, carrier string, to billing.Rate) error
