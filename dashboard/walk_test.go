@@ -42,7 +42,9 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 
 // walk plays TestByHand in a language.
 func walk(t *testing.T, language, axe string) {
-	w := newWorld(t, nil)
+	office, withOffice := newTaxOffice(t)
+	w := newWorld(t, withOffice)
+	w.reports()
 	w.strays()
 	seen := map[string]bool{}
 	var all []*person
@@ -81,6 +83,7 @@ func walk(t *testing.T, language, axe string) {
 		{"files", wide, func() { p.takesFiles() }},
 		{"figures", wide, func() { p.readsFigures(company) }},
 		{"administrator", wide, func() { a.administers(company) }},
+		{"tax office", wide, func() { a.asksTaxOffice(office, company) }},
 		{"people", narrow, func() { p.worksWithOthers(jean, "jean."+email) }},
 		{"account", wide, func() { p.guardsAccount(email) }},
 	} {

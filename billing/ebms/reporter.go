@@ -18,8 +18,8 @@ import (
 const (
 	every        = 2 * time.Second
 	measureEvery = 15 * time.Second
-	attemptTime  = 90 * time.Second // of one invoice, with every repetition
-	claimTime    = 2 * time.Minute  // longer than attemptTime; then another process tries
+	attemptTime  = 45 * time.Second // of one invoice, with every repetition
+	claimTime    = time.Minute      // longer than attemptTime; then another process tries
 	storeTime    = 5 * time.Second
 	firstPause   = 10 * time.Second // after the first failure, doubling
 	longestPause = 5 * time.Minute

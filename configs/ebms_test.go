@@ -1,0 +1,61 @@
+package configs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"intumwa/internal/testenv"
+)
+
+// TestEBMS: the keys of ebms come together, the address is encrypted except on this machine, and the password is one
+// line of a file, which only processes that log in must have.
+func TestEBMS(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	password, long := file("password", "secret\n"), file("long", strings.Repeat("x", 31))
+	cert, _ := testenv.Certificate(t)
+	with := func(values string) string { return sound + "ebms: {" + values + "}\n" }
+	others := "username: ws1, system_id: ws1, password_file: " + password
+	for values, want := range map[string]string{
+		"url: 'https://ebms.obr.gov.bi:8443/', ca: " + cert + ", " + others: "",
+		"url: 'http://127.0.0.1:2783', " + others:                           "",
+		"": "",
+		"url: 'http://ebms.obr.gov.bi', " + others:                                  "ebms.url (line 7): must be https://, except to this machine: the password would cross the network readable",
+		"url: 'https://u:p@ebms.obr.gov.bi', " + others:                             "ebms.url (line 7): must be https://host:port and nothing else",
+		"url: 'https://ebms.obr.gov.bi/ebms_api', " + others:                        "ebms.url (line 7): must be https://host:port and nothing else",
+		"url: 'ebms.obr.gov.bi:8443', " + others:                                    "ebms.url (line 7): must be https://host:port and nothing else",
+		"url: 'https://h', system_id: a/b, username: x, password_file: " + password: "ebms.system_id (line 7): must have printable ASCII characters, without / and spaces",
+		"url: 'https://h', system_id: a, username: x, password_file: " + long:       "ebms.password_file (line 7): must have one line of 1-30 characters",
+		"url: 'https://h', system_id: a, username: x, password_file: /nowhere":      "ebms.password_file (line 7): no such file or directory",
+		"url: 'https://h', system_id: a, username: x":                               "ebms.password_file: is required with ebms.url",
+		"system_id: a": "ebms.url: is required with ebms.system_id",
+		"url: 'https://h', ca: " + password + ", " + others: "ebms.ca (line 7): holds no certificate in PEM",
+	} {
+		t.Run(values, func(t *testing.T) {
+			var all []string
+			if want != "" {
+				all = []string{want}
+			}
+			wants(t, checked(t, with(values)), all)
+		})
+	}
+	c := load(t, with("url: 'https://h', system_id: a, username: x, password_file: /nowhere"))
+	if got := c.Check("dispatcher"); got != nil {
+		t.Error(got)
+	}
+	c = load(t, with("url: 'https://h', ca: "+cert+", "+others))
+	if a, err := c.EBMS.Access(); err != nil || a.Password != "secret" || a.CA == nil || c.EBMS.System() != "ws1" {
+		t.Errorf("%q, %v", a.Password, err)
+	}
+	if c := load(t, sound); c.EBMS.System() != "" {
+		t.Error("it has a system without a URL")
+	}
+}
