@@ -71,7 +71,7 @@ func (p *person) asksTaxOffice(office *taxOffice, company int64) {
 	p.look("admin-ebms-none")
 	w.exec(`insert into orders (company_id, credits, centimes, paid_at) select $1, 1, 100, now() from generate_series(1, 2)`,
 		company)
-	w.exec(`insert into invoice_series (kind) values ('sale') on conflict do nothing`)
+	w.exec(`insert into invoice_series values ('sale', 0, '-infinity') on conflict do nothing`)
 	w.exec(`with i as (insert into invoices (kind, number, order_id, company_id, issued_at, issued_by, credits, centimes, net,
 			taxes, total, paid, seller, customer, ref) select 'sale', 900000 + id, id, company_id, now(), 'x', 1, 100, 1, '[]', 1,
 			1, '{}', jsonb_build_object('name', $2::text), gen_random_uuid() from orders o where company_id = $1

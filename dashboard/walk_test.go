@@ -82,8 +82,8 @@ func walk(t *testing.T, language, axe string) {
 		{"campaigns", narrow, func() { p.sendsCampaigns() }},
 		{"files", wide, func() { p.takesFiles() }},
 		{"figures", wide, func() { p.readsFigures(company) }},
-		{"administrator", wide, func() { a.administers(company) }},
 		{"tax office", wide, func() { a.asksTaxOffice(office, company) }},
+		{"administrator", wide, func() { a.administers(company) }},
 		{"people", narrow, func() { p.worksWithOthers(jean, "jean."+email) }},
 		{"account", wide, func() { p.guardsAccount(email) }},
 	} {

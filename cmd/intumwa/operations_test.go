@@ -230,7 +230,7 @@ func TestPageAndCommand(t *testing.T) {
 			root.post("/admin/tariffs", "carrier", "leo", "tariff_from", "2026-01-01", "tariff",
 				"7")
 		}, command: "tariff|set|--carrier|leo|--from|2026-01-02|--bif|7"},
-		{name: "report an invoice", prepare: `with s as (insert into invoice_series (kind) values ('sale')
+		{name: "report an invoice", prepare: `with s as (insert into invoice_series values ('sale', 2, now())
 			on conflict do nothing), o as (insert into orders (company_id, credits, centimes, paid_at) values (1, 1, 100, now()),
 			(2, 1, 100, now()) returning id, company_id), i as (insert into invoices (kind, number, order_id, company_id,
 			issued_at, issued_by, credits, centimes, net, taxes, total, paid, seller, customer, ref) select 'sale', company_id, id,
