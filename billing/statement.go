@@ -21,7 +21,7 @@ type Entry struct {
 	Kind         string
 	Amount       int64     // credits; negative: a debit
 	BalanceAfter int64     // running balance
-	Ref          *[16]byte // ULID of the message or batch (send) or of the message (refund); nil for an adjustment
+	Ref          *[16]byte // ULID of the message or batch (send) or of the message (refund); key of an adjustment, if it has one
 	Note         string
 }
 
@@ -141,7 +141,7 @@ func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f Stateme
 		with(` AND created_at < $%d`, f.To)
 	}
 	page, err = postgres.All(ctx, l.pool, fmt.Sprintf("reading the statement of company %d", company), scanEntry,
-		`SELECT id, created_at, kind, amount, balance_after, CASE WHEN kind IN ('send', 'refund') THEN ref END, note
+		`SELECT id, created_at, kind, amount, balance_after, ref, note
 			FROM ledger
 		WHERE `+condition+` ORDER BY id `+order+` LIMIT $4`, args...)
 	if err != nil {

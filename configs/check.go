@@ -38,10 +38,11 @@ func (c *Config) Check(roles ...string) []Problem {
 	k.stores(c)
 	k.dashboard(c)
 	k.keys(c)
-	k.ebms(&c.EBMS)
+	k.ebms(c)
 	k.messages(c)
 	k.smppServer(&c.SMPPServer)
 	k.retention(c)
+	k.operator(&c.Operator)
 	k.carriers(c.Carriers)
 	return k.problems
 }

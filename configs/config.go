@@ -136,7 +136,23 @@ type Operator struct {
 	TradeRegister string `yaml:"trade_register" max:"60" text:"Number in the trade register (RC)."`
 	Address       string `yaml:"address" max:"300" text:"Postal address, on one line."`
 	Phone         string `yaml:"phone" max:"40" text:"Telephone for questions."`
-	Email         string `yaml:"email" max:"254" text:"Mail address for questions."`
+	Email         string `yaml:"email" max:"254" text:"Mail address for questions; it gets a mail about each order."`
+
+	BankAccounts []string `yaml:"bank_accounts" text:"Where customers pay: a line for each bank account, as a proforma prints it: [\"BANCOBU 1234567-89, Nyota SURL\"]."`
+	MobileMoney  []string `yaml:"mobile_money" text:"The same for mobile money: [\"Lumicash, merchant 12345\"]."`
+	Taxes        []Tax    `yaml:"taxes" example:"[]" text:"Taxes on credits: [{name: TVA, rate: 18%, from: 2026-01-01}, {name: Taxe SMS, per_sms: 5, from: 2026-01-01}]. Ask the tax office which you owe."`
+
+	Invoices map[string]string `yaml:"invoices" text:"What an invoice says of it beside name, nif, trade_register, address and phone, which are then required. {}: paid orders get receipts without an invoice's number. Required: legal_form, activity_sector, fiscal_center (DGC, DMC or DPMC), commune, quarter. Optional: province, avenue, street, house, postal_number; as true or false natural_person, vat_taxpayer, ct_taxpayer, tl_taxpayer."`
+}
+
+// Tax is a tax on credits from a day on, until the next one of its name. Rate or PerSMS is given; 0 ends the tax.
+type Tax struct {
+	Name   string   `yaml:"name" required:"true" max:"50" text:"Its name on proformas and invoices."`
+	Rate   string   `yaml:"rate" max:"12" text:"Of the price: 18% or 0.18."`
+	PerSMS string   `yaml:"per_sms" max:"12" text:"Francs for each credit, instead of a rate: 5."`
+	From   string   `yaml:"from" required:"true" max:"10" text:"Its first day: 2026-01-01. 0 from a day on ends a tax."`
+	On     []string `yaml:"on" text:"Names of taxes that a rate is also of, beside the price; they have no such list themselves."`
+	EBMS   string   `yaml:"ebms" max:"4" text:"What the tax office's system calls it: vat, ct, tl, ott or tsce."`
 }
 
 // EBMS is the tax office's system that receives invoices. With the URL, all other keys but CA are required.

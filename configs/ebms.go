@@ -8,13 +8,22 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"intumwa/billing/ebms"
+	"intumwa/billing/orders"
 )
 
 // maxEBMSPassword is the longest password of the eBMS.
 const maxEBMSPassword = 30
+
+// Sales are the options of orders. The configuration has been checked.
+func (c *Config) Sales() orders.Options {
+	options := c.Operator.Sales()
+	options.EBMS = c.EBMS.System()
+	return options
+}
 
 // System is the id of this system at the tax office; empty without a URL.
 func (e *EBMS) System() string {
@@ -72,7 +81,8 @@ func (e *EBMS) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func (k *checker) ebms(e *EBMS) {
+func (k *checker) ebms(c *Config) {
+	e := &c.EBMS
 	for _, f := range []struct{ key, value string }{{"username", e.Username}, {"password_file", e.PasswordFile},
 		{"system_id", e.SystemID}} {
 		switch {
@@ -96,6 +106,7 @@ func (k *checker) ebms(e *EBMS) {
 	if strings.ContainsFunc(e.SystemID, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
 		k.problem("ebms.system_id", "must have printable ASCII characters, without / and spaces")
 	}
+	k.reportable(c)
 	if k.needs("ebms.password_file") && e.PasswordFile != "" {
 		if _, err := e.password(); err != nil {
 			k.problem("ebms.password_file", "%s", err)
@@ -105,5 +116,27 @@ func (k *checker) ebms(e *EBMS) {
 		if _, err := e.authorities(); err != nil {
 			k.problem("ebms.ca", "%s", err)
 		}
+	}
+}
+
+// reportable checks that the eBMS would take invoices of the operator.
+func (k *checker) reportable(c *Config) {
+	for i := range c.Operator.Taxes {
+		tax, err := c.Operator.Taxes[i].sale()
+		if err == nil && tax.EBMS == "" && (tax.Rate != 0 || tax.PerSMS != 0) {
+			k.problem(fmt.Sprintf("operator.taxes[%d]", i), "needs ebms with ebms.url: vat, ct, tl, ott or tsce")
+		}
+	}
+	sales := c.Sales()
+	if sales.Seller == nil {
+		k.problem("operator.invoices", "is required with ebms.url")
+		return
+	}
+	seller := sales.Seller.EBMS()
+	if err := seller.Check(); err != nil {
+		k.problem("operator.invoices", "the eBMS would refuse it: %s", err)
+	}
+	if id := ebms.Identifier(seller.NIF, c.EBMS.SystemID, time.Time{}, orders.Name(orders.Sale, 1_000_000)); len(id) > ebms.MaxIdentifier {
+		k.problem("ebms.system_id", "makes identifiers of %d characters, and the eBMS takes %d", len(id), ebms.MaxIdentifier)
 	}
 }

@@ -39,6 +39,8 @@ func sampleSection(out *strings.Builder, section reflect.Type, first, indent str
 		}
 		out.WriteString(dash + key + ":")
 		switch {
+		case isList(f.Type) && f.Tag.Get("example") != "":
+			out.WriteString(" " + f.Tag.Get("example") + "\n")
 		case isList(f.Type):
 			out.WriteString("\n")
 			sampleSection(out, f.Type.Elem(), indent+"  - ", indent+"    ")

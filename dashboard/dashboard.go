@@ -92,9 +92,9 @@ type Deps struct {
 	Webhooks    *webhooks.Webhooks
 
 	Verifications *verifications.Store // for look-ups only, like Messages
+	Orders        *orders.Store
 
 	TaxOffice *ebms.Client // the eBMS of the OBR; nil: it is not told of invoices
-	Orders    *orders.Store
 
 	Sends  *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
 	Mailer *mail.Mailer
@@ -163,7 +163,7 @@ func New(deps Deps, opts Options) (*Dashboard, error) {
 		SessionIdle: opts.SessionIdle, SMPP: opts.SMPP, AtOnce: opts.AtOnce, AtOnceOfOne: opts.AtOnceOfOne, Words: d.words,
 		Log: opts.Log, Metrics: opts.Metrics,
 		Uploads: map[string]web.Upload{"POST /campaigns": sending.CampaignUpload,
-			"POST /company/document": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
+			"POST /company/document": web.DocumentUpload, "POST /orders/:id/slip": web.DocumentUpload, "POST /admin/registrations/:id/document": web.DocumentUpload},
 		Missing: []error{accounts.ErrNotFound, messages.ErrNotFound, webhooks.ErrNotFound, campaigns.ErrNotFound,
 			exports.ErrNotFound, verifications.ErrNotFound},
 		Templates: pages, Nav: d.nav, Sessions: deps.Sessions, Balance: deps.Ledger.Balance}); err != nil {

@@ -51,6 +51,7 @@ func (d *Dashboard) nav(v *web.Visit) []web.NavGroup {
 		item(accounts.MayManage, "/people", "nav.people", "people")
 	}
 	item(accounts.MayRead, "/senders", "nav.senders", "sender")
+	item(accounts.MayPay, "/orders", "nav.orders", "done")
 	item(accounts.MayPay, "/statement", "nav.statement", "statement")
 	item(accounts.MayUse, "/account", "nav.account", "account")
 	if d.opts.DocsURL != "" {
@@ -84,7 +85,9 @@ func (d *Dashboard) adminNav(v *web.Visit) []web.NavGroup {
 		customers.Items = append(customers.Items, group(
 			"", web.NavItem{Path: "/admin/smpp", Text: "tab.smpp", Icon: "smpp"}).Items...)
 	}
-	money := group("tab.money", web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"})
+	money := group("tab.money", web.NavItem{Path: "/admin/orders", Text: "nav.orders", Icon: "done"},
+		web.NavItem{Path: "/admin/invoices", Text: "nav.invoices", Icon: "docs"},
+		web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"})
 	if d.deps.TaxOffice != nil {
 		money.Items = append(money.Items, group("", web.NavItem{Path: "/admin/ebms", Text: "nav.ebms", Icon: "docs"}).Items...)
 	}

@@ -40,7 +40,8 @@ func (d *Dashboard) wire() {
 	d.develop = develop.Pages{Deps: develop.Deps{Keys: r.Keys, TestNumbers: r.TestNumbers, Binds: binds.New(r.Pool),
 		Lookup: r.Lookup, Webhooks: r.Webhooks}, VerifyNumber: r.Intake.VerifyNumber,
 		API: r.API, Test: test, Tests: t.Tests, By: func(v *web.Visit) develop.Changes { return d.by(v) }, Plan: o.Plan}
-	d.money = money.Pages{Deps: money.Deps{Statements: r.Statements, Statistics: r.Statistics},
+	d.money = money.Pages{Deps: money.Deps{Statements: r.Statements, Statistics: r.Statistics,
+		Orders: r.Orders}, Companies: r.Companies, Papers: t.Papers,
 		Reports:  reports.Deps{Companies: r.Companies, Ledger: r.Statements, Statistics: r.Statistics},
 		Operator: o.Operator, Carriers: board.Carriers, Owner: d.settings.Owner,
 		By: func(v *web.Visit) money.Changes { return d.by(v) }}

@@ -23,6 +23,7 @@ import (
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
+	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/internal/letters"
 	"intumwa/internal/mail"
@@ -131,7 +132,7 @@ func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 		t.Fatal(err)
 	}
 	w.campaigns = w.d.deps.Campaigns
-	if w.letters, err = letters.New(w.pool, w.people, w.companies, w.senders, w.d.deps.Mailer, w.url,
+	if w.letters, err = letters.New(w.pool, w.people, w.companies, w.senders, w.d.deps.Mailer, w.url, "",
 		w.d.log); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 func accountsOn(pool *pgxpool.Pool) Deps {
 	key := []byte("key")
 	holders := keys.NewHolders(pool, keys.Options{Key: key})
-	return Deps{Pool: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, &[32]byte{1}),
+	return Deps{Pool: pool, Orders: orders.New(pool, orders.Options{}), People: people.New(pool), SignIn: people.NewSignIn(pool, &[32]byte{1}),
 		Sessions:  people.NewSessions(pool),
 		Companies: companies.New(pool, holders.Forget), Keys: keys.New(pool, key, holders), Holders: holders,
 		Senders:     senders.New(pool, testSender, holders.Forget),

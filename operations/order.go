@@ -212,7 +212,12 @@ func (in within) customer(ctx context.Context, company int64) (orders.Customer, 
 	if err == nil {
 		f, err = in.companies().FactsOf(ctx, sms.CompanyID(company))
 	}
-	return orders.Customer{Name: c.Name, NIF: f.NIF, TradeRegister: f.TradeRegister, Address: f.Address}, err
+	return CustomerOf(c, f), err
+}
+
+// CustomerOf returns a company as documents name it.
+func CustomerOf(c accounts.Company, f companies.Facts) orders.Customer {
+	return orders.Customer{Name: c.Name, NIF: f.NIF, TradeRegister: f.TradeRegister, Address: f.Address}
 }
 
 // CreditInvoice issues a credit note of an invoice and takes the credits back. The errors are those of

@@ -258,6 +258,18 @@ redis:
 accounts:
   otp_key: "$(cat "$demo/otp_key")"
 encryption_key: "$(cat "$demo/encryption_key")"
+operator:
+  name: Demo Operator SURL
+  nif: "4000000001"
+  trade_register: "12345/26"
+  address: "Boulevard de l'Uprona 1, Bujumbura"
+  phone: "+25722000000"
+  email: operator@intumwa.example
+  bank_accounts: ["DEMO BANK 1234567-89, Demo Operator SURL"]
+  mobile_money: ["Demo money, merchant 12345"]
+  taxes:
+    - {name: TVA, rate: 18%, from: 2026-01-01, ebms: vat}
+  invoices: {legal_form: SURL, activity_sector: Télécommunications, fiscal_center: DMC, commune: Mukaza, quarter: Rohero, vat_taxpayer: "true"}
 ebms:
   url: http://127.0.0.1:$ebms_port
   username: ws400000000100001
@@ -296,6 +308,7 @@ admin company company_id company create --owner "$email" --name 'Demo company' -
 company=$(cat "$demo/company")
 admin sender sender_id sender create --company "$company" --name DEMO --approved
 admin token token token create --user "$email" --name demo
+admin price bif price set --from "$(date +%Y-%m-01)" --bif 10
 cp "$demo/token" "$run/token"
 rm -f "$demo/webhook" # the receiver's port may have changed
 admin webhook url webhook set --company "$company" --url "http://127.0.0.1:$webhook_port/" \

@@ -89,6 +89,9 @@ func Identifier(nif, systemID string, issued time.Time, number string) string {
 	return nif + "/" + systemID + "/" + issued.In(Place).Format("20060102150405") + "/" + number
 }
 
+// MaxIdentifier is the longest identifier, in characters.
+const MaxIdentifier = 90
+
 // date is the form of dates.
 const date = "2006-01-02 15:04:05"
 
@@ -171,7 +174,7 @@ func (s *Seller) Check() error {
 func (v *Invoice) Check() error {
 	err := first([]field{
 		{"invoice_number", v.Number, 30, true, nil}, {"invoice_type", v.Kind, 0, true, kinds},
-		{"payment_type", v.Payment, 0, true, pays}, {"invoice_identifier", v.Identifier, 90, true, nil},
+		{"payment_type", v.Payment, 0, true, pays}, {"invoice_identifier", v.Identifier, MaxIdentifier, true, nil},
 		{"invoice_ref", v.RefersTo, 30, v.Kind == CreditNote, nil}, {"cn_motif", v.Reason, 500, v.Kind == CreditNote, nil},
 		{"customer_name", v.Customer.Name, 100, true, nil}, {"customer_TIN", v.Customer.NIF, 30, false, nil},
 		{"customer_address", v.Customer.Address, 100, false, nil},

@@ -27,6 +27,9 @@ const (
 	Receipt    Kind = "receipt"     // of a sale where no invoices are configured
 )
 
+// Kinds are those of documents.
+var Kinds = []Kind{Sale, CreditNote, Receipt}
+
 // letters begin the names of documents.
 var letters = map[Kind]string{Sale: "F", CreditNote: "A", Receipt: "R"}
 
@@ -276,6 +279,15 @@ func creditRef(once *[16]byte) (ref [16]byte) {
 	}
 	copy(ref[:], CreditRef)
 	return ref
+}
+
+// Last returns the last number of each kind that has one.
+func (s *Store) Last(ctx context.Context) (map[Kind]int64, error) {
+	last := map[Kind]int64{}
+	var kind Kind
+	var n int64
+	return last, postgres.Each(ctx, s.db, "reading the last numbers of invoices", []any{&kind, &n},
+		func() error { last[kind] = n; return nil }, `SELECT kind, last FROM invoice_series`)
 }
 
 // Skip makes a series go on after a number, because a restore lost the invoices up to it, and returns the first and the

@@ -93,8 +93,8 @@ func New(pool *pgxpool.Pool, opts Options) *Store { return &Store{pool, opts} }
 // In returns a copy that works in the caller's transaction.
 func (s *Store) In(tx pgx.Tx) *Store { return &Store{tx, s.opts} }
 
-// Invoices reports whether sales get invoices.
-func (s *Store) Invoices() bool { return s.opts.Seller != nil }
+// Seller returns who is on invoices; nil: sales get receipts.
+func (s *Store) Seller() *Seller { return s.opts.Seller }
 
 // Terms returns a price with today's taxes.
 func (s *Store) Terms(price billing.Centimes) Terms {

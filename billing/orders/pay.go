@@ -112,6 +112,11 @@ func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Paym
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	if granted, err := s.granted(ctx, p.Once); err != nil {
+		return nil, err
+	} else if granted {
+		return nil, billing.ErrGranted
+	}
 	switch o.State() {
 	case Paid:
 		return nil, ErrPaid
@@ -163,25 +168,33 @@ func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Paym
 	return &invoice, s.issue(ctx, &invoice)
 }
 
-// warn returns a [RepeatedError] if a payment's reference was recorded before, unless Again is true, and
-// [billing.ErrGranted] if its form was. Of two payments with a reference at once, the second waits for the first.
+// granted reports whether the payment of a form is recorded. The caller has locked the order.
+func (s *Store) granted(ctx context.Context, once *[16]byte) (granted bool, err error) {
+	if once == nil {
+		return false, nil
+	}
+	err = s.db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM order_payments WHERE once = $1)`, key(once)).Scan(&granted)
+	if err != nil {
+		return false, fmt.Errorf("looking for the payment of a form: %w", err)
+	}
+	return granted, nil
+}
+
+// warn returns a [RepeatedError] if a payment's reference was recorded before, unless Again is true. Of two payments
+// with a reference at once, the second waits for the first.
 func (s *Store) warn(ctx context.Context, o Order, p Payment) error {
 	if _, err := s.db.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('payments ' || $1, 0))`,
 		referenceKey(p.Reference)); err != nil {
 		return fmt.Errorf("waiting for payments with a reference: %w", err)
 	}
-	var granted bool
 	var payments int
 	var before []int64
-	if err := s.db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM order_payments WHERE once = $1),
-		(SELECT count(*) FROM order_payments WHERE order_id = $3), ARRAY(SELECT DISTINCT order_id FROM order_payments
-		WHERE reference_key = $2 ORDER BY order_id DESC LIMIT 5)`, key(p.Once), referenceKey(p.Reference), o.ID).Scan(
-		&granted, &payments, &before); err != nil {
+	if err := s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM order_payments WHERE order_id = $2),
+		ARRAY(SELECT DISTINCT order_id FROM order_payments WHERE reference_key = $1 ORDER BY order_id DESC LIMIT 5)`,
+		referenceKey(p.Reference), o.ID).Scan(&payments, &before); err != nil {
 		return fmt.Errorf("looking for payments with a reference: %w", err)
 	}
 	switch {
-	case granted:
-		return billing.ErrGranted
 	case payments >= maxPayments:
 		return accounts.Errorf(accounts.ErrTooMany, "the order has %d payments: cancel it", maxPayments)
 	case len(before) > 0 && !p.Again:

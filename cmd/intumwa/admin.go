@@ -39,8 +39,9 @@ type adminCmd struct {
 	Company    adminCompanyCmd    `cmd:"" help:"Companies."`
 	Credits    adminCreditsCmd    `cmd:"" help:"SMS credits."`
 	Price      adminPriceCmd      `cmd:"" help:"What a credit costs companies."`
+	Order      adminOrderCmd      `cmd:"" help:"Orders of credits and their payments."`
+	Invoice    adminInvoiceCmd    `cmd:"" help:"Invoices, receipts and credit notes of sold credits."`
 	Tariff     adminTariffCmd     `cmd:"" help:"What carriers take for a segment."`
-	Invoice    adminInvoiceCmd    `cmd:"" help:"Invoices and credit notes."`
 	Report     adminReportCmd     `cmd:"" help:"Reports of a period."`
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
@@ -168,6 +169,7 @@ func (o *operator) senders() *senders.Store     { return senders.New(o.pool, o.c
 func (o *operator) keys() *keys.Store {
 	return keys.New(o.pool, []byte(o.config.Accounts.OTPKey), nil)
 }
+func (o *operator) orders() *orders.Store { return orders.New(o.pool, o.config.Sales()) }
 func (o *operator) testNumbers() *testnumbers.Store {
 	return testnumbers.New(o.pool, testnumbers.Options{Key: []byte(o.config.Accounts.OTPKey)})
 }
@@ -177,7 +179,7 @@ func (o *operator) testNumbers() *testnumbers.Store {
 func (o *operator) by(many *pgxpool.Pool) operations.Actor {
 	return operations.By(audit.Operator(), nil, operations.Deps{Pool: o.pool, Many: many, People: o.people(),
 		Companies: o.companies(), Keys: o.keys(), Senders: o.senders(), TestNumbers: o.testNumbers(),
-		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool), Orders: orders.New(o.pool, orders.Options{})})
+		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool), Orders: o.orders()})
 }
 
 // object is an ordered list of keys and values. The keys are an interface.

@@ -49,8 +49,3 @@ func (c *adminInvoiceReportCmd) do(ctx context.Context, o *operator) (any, error
 	is, err := o.by(nil).ReportInvoice(ctx, c.Number, ebms.Retry{WithoutNIF: c.WithoutNIF, Settled: c.Settled})
 	return done(reportOf(is), err)
 }
-
-type adminInvoiceCmd struct {
-	Pending adminInvoicePendingCmd `cmd:"" help:"List invoices and credit notes that the tax office does not have, with its words."`
-	Report  adminInvoiceReportCmd  `cmd:"" help:"Report a refused invoice again, or note how it was settled."`
-}

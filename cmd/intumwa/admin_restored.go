@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/billing/orders"
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
@@ -50,7 +51,22 @@ func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 			return nil, fmt.Errorf("%w; %d messages are held: repeat the command", err, held)
 		}
 	}
-	return object{{"last_message_id", last}, {"next_message_id", next}, {"held", held}}, nil
+	numbers, err := o.orders().Last(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := object{} // the last of each kind that has been used
+	for _, kind := range orders.Kinds {
+		if n := numbers[kind]; n > 0 {
+			names = append(names, pair{string(kind), orders.Name(kind, n)})
+		}
+	}
+	if len(names) > 0 {
+		_, _ = fmt.Fprintln(o.stderr, "intumwa: before the next payment is recorded: if the tax office or a customer has a "+
+			"later invoice than the last ones here, run admin invoice skip --last NUMBER --reason T for each kind")
+	}
+	return object{{"last_message_id", last}, {"next_message_id", next}, {"held", held},
+		{"last_invoices", optional{names}}}, nil
 }
 
 // killedAlive is the longest that a killed dispatcher appears alive, with a margin.

@@ -69,12 +69,12 @@ func (s *shell) pages() *pages {
 		Companies: companies.New(pool, nil), Keys: keys.New(pool, nil, holders), Holders: holders,
 		Senders: senders.New(pool, "", nil), TestNumbers: numbers,
 		Intake: intake.New(pool, holders, numbers, messages.New(pool), nil, routes, intake.Options{}),
-		Ledger: billing.New(pool), Statements: billing.New(pool),
+		Ledger: billing.New(pool), Statements: billing.New(pool), Orders: orders.New(pool, orders.Options{}),
 		Messages: messages.New(pool), Lookup: lookup.New(pool), Statistics: statistics.New(pool),
 		Handsets: handsets.New(pool), Verifications: verifications.New(pool, nil),
 		Campaigns: campaigns.New(campaigns.Deps{Pool: pool}), Exports: files, Mailer: mailer,
-		TaxOffice: ebms.NewClient(ebms.Access{}), Orders: orders.New(pool, orders.Options{}),
-		Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
+		TaxOffice: ebms.NewClient(ebms.Access{}),
+		Webhooks:  webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -224,6 +224,19 @@ func TestPageAndCommand(t *testing.T) {
 			command: "price|set|--company|2|--from|" + today + "|--bif|12.5"},
 		{name: "price for all", page: func() { root.post("/admin/prices", "valid_from", today, "bif", "10") },
 			command: "price|set|--from|" + tomorrow + "|--bif|10"},
+		{name: "order", page: func() { owner.post("/orders", "credits", "100", "price", "12.5") },
+			command: "order|create|--company|2|--credits|100", once: true},
+		{name: "part of an order", page: func() {
+			root.post("/admin/orders/1/pay", "page", "/admin/orders/1", "amount", "250", "way", "bank", "reference", "V 1", "on",
+				today)
+		}, command: "order|pay|--id|2|--amount|250|--way|bank|--reference|V 1|--again|--on|" + today, once: true},
+		{name: "pay an order", page: func() {
+			root.post("/admin/orders/1/pay", "page", "/admin/orders/1", "amount", "1000", "way", "cash", "reference", "V 2", "on",
+				today)
+		}, command: "order|pay|--id|2|--amount|1000|--way|cash|--reference|V 2|--again|--on|" + today, once: true},
+		{name: "cancel an order", prepare: `insert into orders (company_id, credits, centimes) values (1, 1, 100), (2, 1, 100)`,
+			page:    func() { root.post("/admin/orders/3/cancel", "reason", "a mistake") },
+			command: "order|cancel|--id|4|--reason|a mistake", once: true},
 		{name: "no price any more", page: func() { root.post("/admin/prices", "company", "1", "valid_from", today) },
 			command: "price|set|--company|2|--from|" + today + "|--bif|none"},
 		{name: "tariff", page: func() {

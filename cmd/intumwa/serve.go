@@ -301,12 +301,12 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	sales := orders.New(pool, orders.Options{EBMS: c.EBMS.System()})
+	sales := orders.New(pool, c.Sales())
 	if g.has("webhooks") && office != nil {
 		life.run("tax office", g.reporter(pool, office, sales).Run)
 	}
 	if g.has("webhooks") {
-		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), g.log)
+		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), c.Operator.Email, g.log)
 		if err != nil {
 			return err
 		}
@@ -379,6 +379,13 @@ const (
 	papersOfCompany = 20 // documents of up to 5 MiB in codesWindow; only the latest is kept
 )
 
+// operatorOf is the operator as pages print it.
+func operatorOf(c *configs.Config) web.Operator {
+	o := &c.Operator
+	return web.Operator{Name: o.Name, NIF: o.NIF, TradeRegister: o.TradeRegister, Address: o.Address, Phone: o.Phone,
+		Email: o.Email, BankAccounts: o.BankAccounts, MobileMoney: o.MobileMoney}
+}
+
 // newMailer makes the mailer of letters and of the dashboard's own mails.
 func (g *gateway) newMailer() (*mail.Mailer, error) {
 	c := &g.config.Mail
@@ -410,7 +417,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 		Papers: within(codesWindow, "papers", papersOfCompany)}
 	d, err := dashboard.New(deps,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL,
-			CreditsNotice: c.Dashboard.CreditsNotice, Operator: web.Operator(c.Operator), APIURL: apiURL(c),
+			CreditsNotice: c.Dashboard.CreditsNotice, Operator: operatorOf(c), APIURL: apiURL(c),
 			TrustedProxies: c.API.TrustedProxies,
 			Plan:           plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],

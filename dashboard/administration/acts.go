@@ -87,6 +87,9 @@ var stateTexts = map[string]string{
 	"verifications": "tab.verifications", "exports": "exports.files", "cancelled": "acts.is.cancelled",
 	"credits_returned": "acts.is.returned", "left": "acts.is.left", "handed_over": "acts.is.handed",
 	"failed": "acts.is.failed", "message_ids": "message.number",
+	"received": "order.received", "reference": "order.reference", "way": "order.way", "paid_on": "order.on",
+	"invoice": "order.document", "total": "invoice.total", "credit_note": "order.note", "first": "acts.is.first",
+	"last": "acts.is.last",
 }
 
 // changesOf pairs the values before and after, and replaces values by their texts.

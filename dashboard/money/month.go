@@ -3,9 +3,11 @@ package money
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"intumwa/billing"
+	"intumwa/billing/orders"
 	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/reports"
@@ -38,9 +40,10 @@ type monthPage struct {
 	Operator web.Operator
 	At       time.Time
 	Title    string
-	Path     string // address of the page
-	Export   string // of the file
-	Priced   bool   // an amount is known
+	Path     string           // address of the page
+	Export   string           // of the file
+	Priced   bool             // an amount is known
+	Sales    []orders.Invoice // documents of the month
 	Prices   []billing.Rate
 	Default  []billing.Rate
 }
@@ -51,6 +54,10 @@ func (ps *Pages) monthPage(v *web.Visit, company sms.CompanyID, path string) (p 
 	p.Operator.Name = cmp.Or(p.Operator.Name, "Intumwa")
 	p.Export = web.Address(path+".csv", "month", month.Format(monthFormat))
 	if p.Statement, err = reports.ReadStatement(v.Ctx(), ps.Reports, company, month, month.AddDate(0, 1, 0)); err != nil {
+		return p, err
+	}
+	if p.Sales, err = ps.Deps.Orders.Issued(v.Ctx(), int64(company), month, month.AddDate(0, 1, 0),
+		shownInvoices); err != nil {
 		return p, err
 	}
 	for i := range p.Parts {
@@ -142,7 +149,9 @@ func (p *monthPage) rows(l *texts.Language) (rows []monthRow) {
 	}
 	add("statement.opening", reports.Sum{Credits: p.Opening}, true)
 	add("month.purchases", p.Purchases, false)
+	rows[1].Text += p.documents(false)
 	add("month.corrections", p.Corrections, false)
+	rows[2].Text += p.documents(true)
 	add("month.refunds", p.Refunds, false)
 	add("month.usage", reports.Sum{Credits: -p.Usage.Credits, Amount: p.Usage.Amount.Negative()}, false)
 	for _, u := range p.Lines {
@@ -159,6 +168,20 @@ func (p *monthPage) rows(l *texts.Language) (rows []monthRow) {
 	return rows
 }
 
+// documents returns the names of the month's invoices and receipts, or of its credit notes, in parentheses.
+func (p *monthPage) documents(notes bool) string {
+	var names []string
+	for i := range p.Sales {
+		if (p.Sales[i].Kind == orders.CreditNote) == notes {
+			names = append(names, p.Sales[i].Name())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}
+
 // monthRows returns the lines of a month's statement for a page.
 func monthRows(p *web.View, of monthPage) []monthRow { return of.rows(p.Language) }
 
@@ -170,12 +193,17 @@ func bif(p *web.View, amount *billing.Money) string {
 	return p.T("money.bif", p.Amount(amount.String()))
 }
 
-// priceBIF is BIF of a price.
-func priceBIF(p *web.View, price *billing.Centimes) string {
-	if price == nil {
-		return "–"
+// priceBIF is BIF of a price, which may be a pointer: nil is an unknown one.
+func priceBIF(p *web.View, price any) string {
+	switch price := price.(type) {
+	case billing.Centimes:
+		return bif(p, price.Of(1))
+	case *billing.Centimes:
+		if price != nil {
+			return bif(p, price.Of(1))
+		}
 	}
-	return bif(p, price.Of(1))
+	return "–"
 }
 
 // lastDay returns the last day of a period that ends at a midnight.

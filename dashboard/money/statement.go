@@ -1,6 +1,7 @@
 package money
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -25,11 +26,11 @@ const (
 func entryKind(p *web.View, kind string) string { return p.T(texts.EntryKinds[kind]) }
 
 // reference returns the ULID of a ledger row's message or batch; empty for an adjustment.
-func reference(ref *[16]byte) string {
-	if ref == nil {
+func reference(e billing.Entry) string {
+	if e.Ref == nil || e.Kind != billing.KindSend && e.Kind != billing.KindRefund {
 		return ""
 	}
-	return ulid.ULID(*ref).String()
+	return ulid.ULID(*e.Ref).String()
 }
 
 type statementPage struct {
@@ -47,6 +48,18 @@ type statementPage struct {
 	Print            string
 	More             bool // not the last sheet
 	At               time.Time
+	Documents        map[[16]byte]string // names of the documents of rows, by the rows' references
+}
+
+// documents reads the names of the rows' documents.
+func (ps *Pages) documents(v *web.Visit, rows []billing.Entry) (map[[16]byte]string, error) {
+	var refs [][16]byte
+	for i := range rows {
+		if ref := rows[i].Ref; ref != nil && rows[i].Kind != billing.KindSend {
+			refs = append(refs, *ref)
+		}
+	}
+	return ps.Deps.Orders.Documents(v.Ctx(), refs)
 }
 
 // statementFilter reads the filter of the form.
@@ -82,6 +95,9 @@ func (ps *Pages) Statement(v *web.Visit, t web.Tenant) (err error) {
 		p.Credits, err = ledger.Balance(v.Ctx(), t.Company.ID)
 	}
 	if err != nil {
+		return err
+	}
+	if p.Documents, err = ps.documents(v, p.Rows); err != nil {
 		return err
 	}
 	all, err := ledger.Thresholds(v.Ctx(), t.CompanyID())
@@ -123,6 +139,9 @@ func (ps *Pages) PrintStatement(v *web.Visit, t web.Tenant) error {
 		p.Opening, p.Closing = page[0].BalanceAfter-page[0].Amount, page[len(page)-1].BalanceAfter
 	}
 	p.Rows, p.More = page, next != 0
+	if p.Documents, err = ps.documents(v, page); err != nil {
+		return err
+	}
 	if p.More {
 		f := v.Form()
 		p.Next = web.Address("/statement/print", "from", f.Value("from"), "to", f.Value("to"), "after",
@@ -141,10 +160,14 @@ func (ps *Pages) ExportStatement(v *web.Visit, t web.Tenant) error {
 		"statement.note")
 	return v.Export(t, "statement", heads, func(row func(...string) error) error {
 		for e, err := range ps.Deps.Statements.Entries(v.Ctx(), t.CompanyID(), filter, v.InTurn) {
+			var names map[[16]byte]string
+			if err == nil {
+				names, err = ps.documents(v, []billing.Entry{e})
+			}
 			if err == nil {
 				err = row(texts.CellTime(&e.At), v.Lang.T(texts.EntryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10),
 					strconv.FormatInt(e.BalanceAfter, 10),
-					reference(e.Ref), texts.Cell(e.Note))
+					cmp.Or(documentOf(names, e.Ref), reference(e)), texts.Cell(e.Note))
 			}
 			if err != nil {
 				return err

@@ -43,20 +43,21 @@ type Letters struct {
 	senders   *senders.Store
 	mailer    *mail.Mailer
 	publicURL string // of the dashboard: a request's Host is untrusted
+	operator  string // mail address of the operator, for new orders; empty: none are mailed
 	words     *texts.Texts
 	log       *slog.Logger
 	wake      chan struct{}
 }
 
-// New reads the texts. publicURL is the address of the dashboard, for the links in mails. Without a mail server the
-// mailer drops letters, which is logged.
+// New reads the texts. publicURL is the address of the dashboard, for the links in mails; operator is where new orders
+// are told. Without a mail server the mailer drops letters, which is logged.
 func New(pool *pgxpool.Pool, people *people.Store, companies *companies.Store, senders *senders.Store,
-	mailer *mail.Mailer, publicURL string, log *slog.Logger) (*Letters, error) {
+	mailer *mail.Mailer, publicURL, operator string, log *slog.Logger) (*Letters, error) {
 	texts, err := texts.Load()
 	if err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
-	return &Letters{pool, people, companies, senders, mailer, strings.TrimRight(publicURL, "/"), texts, log,
+	return &Letters{pool, people, companies, senders, mailer, strings.TrimRight(publicURL, "/"), operator, texts, log,
 		make(chan struct{}, 1)}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"intumwa/accounts"
@@ -96,6 +97,30 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", data.URL), l.T("mail.notyou"),
 				d.link("/password")}
 		}
+	case letter.Order:
+		if d.operator == "" {
+			return nil, nil
+		}
+		var data letter.OrderValues
+		err = json.Unmarshal(to.Values, &data)
+		l, owner.Email = d.words.Languages[0], d.operator
+		subject, paragraphs = l.T("mail.order.subject", to.Subject),
+			[]string{l.T("mail.order.text", company.Name, l.Number(data.Credits)), d.link(orderPath("/admin", to.Subject))}
+	case letter.OrderPaid:
+		var data letter.OrderValues
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.paid.subject", to.Subject),
+			[]string{l.T("mail.paid.text", l.Number(data.Credits), data.Document), d.link(orderPath("", to.Subject))}
+	case letter.OrderStopped:
+		var data letter.OrderValues
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.stopped.subject", to.Subject),
+			[]string{l.T("mail.stopped.text", l.Number(data.Credits)), data.Reason, d.link(orderPath("", to.Subject))}
+	case letter.CreditNote:
+		var data letter.OrderValues
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.credited.subject", data.Document),
+			[]string{l.T("mail.credited.text", l.Number(data.Credits)), data.Reason, d.link("/invoices/" + data.Document)}
 	case letter.Tries:
 		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"),
 			d.link("/password"), l.T("mail.tries.daily")}
@@ -134,6 +159,9 @@ func (d *Letters) answered(l *texts.Language, s senders.SenderRequest) (subject 
 	}
 	return "", nil
 }
+
+// orderPath is the page of an order.
+func orderPath(of string, id int64) string { return fmt.Sprintf("%s/orders/%d", of, id) }
 
 func (d *Letters) link(path string) string { return d.publicURL + path }
 

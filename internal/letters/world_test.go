@@ -61,7 +61,7 @@ func newWorld(t *testing.T, server string) *world {
 // other returns the letters of another process.
 func (w *world) other() *Letters {
 	w.t.Helper()
-	l, err := New(w.pool, w.people, w.companies, w.senders, w.mailer, w.url+"/",
+	l, err := New(w.pool, w.people, w.companies, w.senders, w.mailer, w.url+"/", "comptes@example.com",
 		slog.New(slog.NewTextHandler(w.t.Output(), nil)))
 	if err != nil {
 		w.t.Fatal(err)
