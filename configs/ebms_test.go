@@ -22,7 +22,10 @@ func TestEBMS(t *testing.T) {
 	}
 	password, long := file("password", "secret\n"), file("long", strings.Repeat("x", 31))
 	cert, _ := testenv.Certificate(t)
-	with := func(values string) string { return sound + "ebms: {" + values + "}\n" }
+	const operator = "operator: {name: N, nif: '4000000001', trade_register: '1', address: A, phone: '1', " +
+		"invoices: {legal_form: SURL, activity_sector: T, fiscal_center: DMC, commune: M, quarter: R}, " +
+		"taxes: [{name: TVA, rate: 18%, from: 2026-01-01, ebms: vat}, {name: Old, rate: 0%, from: 2026-01-01}]}\n"
+	with := func(values string) string { return sound + "ebms: {" + values + "}\n" + operator }
 	others := "username: ws1, system_id: ws1, password_file: " + password
 	for values, want := range map[string]string{
 		"url: 'https://ebms.obr.gov.bi:8443/', ca: " + cert + ", " + others: "",
@@ -46,6 +49,14 @@ func TestEBMS(t *testing.T) {
 			}
 			wants(t, checked(t, with(values)), all)
 		})
+	}
+	complete := with("url: 'https://h', " + others)
+	for change, want := range map[[2]string]string{
+		{"phone: '1'", "phone: '123456789012345678901'"}: "operator.invoices (line 8): the eBMS would refuse it: tp_phone_number has 21 characters, and the eBMS takes 20",
+		{", ebms: vat", ""}: "operator.taxes[0] (line 8): needs ebms with ebms.url: vat, ct, tl, ott or tsce",
+		{"invoices: {legal_form: SURL, activity_sector: T, fiscal_center: DMC, commune: M, quarter: R}, ", ""}: "operator.invoices: is required with ebms.url",
+	} {
+		wants(t, checked(t, strings.Replace(complete, change[0], change[1], 1)), []string{want})
 	}
 	c := load(t, with("url: 'https://h', system_id: a, username: x, password_file: /nowhere"))
 	if got := c.Check("dispatcher"); got != nil {

@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/postgres"
 )
@@ -190,21 +191,40 @@ type claim struct {
 	WithoutNIF bool
 }
 
-// take claims the next invoice; nil if there is none, or if another process or an attempt to come is before it.
-func take(ctx context.Context, db postgres.DB, lease time.Duration) (*claim, error) {
-	found, err := postgres.All(ctx, db, "claiming an invoice for the eBMS", pgx.RowToAddrOfStructByPos[claim], `
-		UPDATE ebms_reports SET claimed_until = now() + $1::interval, tries = tries + 1
-		WHERE id = (SELECT id FROM ebms_reports r WHERE finished_at IS NULL AND refused_at IS NULL
-			AND (due_at <= now() OR claimed_until > now() OR faults < $2)
-			AND NOT EXISTS (SELECT FROM ebms_reports i WHERE i.name = r.refers_to AND i.finished_at IS NULL)
-			ORDER BY id LIMIT 1 FOR UPDATE)
-		AND due_at <= now() AND (claimed_until IS NULL OR claimed_until <= now()) AND finished_at IS NULL
-		AND refused_at IS NULL
-		RETURNING name, identifier, tries, without_nif`, lease, PassAfter)
-	if err != nil || len(found) == 0 {
+// take claims the next invoice; nil if there is none, or if another process or an attempt to come is before it. Claims
+// are made one after another: only then does each see what the others have claimed.
+func take(ctx context.Context, pool *pgxpool.Pool, lease time.Duration) (c *claim, err error) {
+	var pending bool
+	if err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM ebms_reports WHERE finished_at IS NULL
+		AND refused_at IS NULL AND due_at <= now())`).Scan(&pending); err != nil || !pending {
+		if err != nil {
+			err = fmt.Errorf("looking for invoices to report: %w", err)
+		}
 		return nil, err
 	}
-	return found[0], nil
+	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('ebms', 0))`); err != nil {
+			return err
+		}
+		c = nil
+		found, err := postgres.All(ctx, tx, "updating it", pgx.RowToAddrOfStructByPos[claim], `
+			UPDATE ebms_reports SET claimed_until = now() + $1::interval, tries = tries + 1
+			WHERE id = (SELECT id FROM ebms_reports r WHERE finished_at IS NULL AND refused_at IS NULL
+				AND (due_at <= now() OR claimed_until > now() OR faults < $2)
+				AND NOT EXISTS (SELECT FROM ebms_reports i WHERE i.name = r.refers_to AND i.finished_at IS NULL)
+				ORDER BY id LIMIT 1)
+			AND due_at <= now() AND (claimed_until IS NULL OR claimed_until <= now()) AND finished_at IS NULL
+			AND refused_at IS NULL
+			RETURNING name, identifier, tries, without_nif`, lease, PassAfter)
+		if err == nil && len(found) > 0 {
+			c = found[0]
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claiming an invoice for the eBMS: %w", err)
+	}
+	return c, nil
 }
 
 // received stores the proof. It holds even if the claim is over, or a person has settled it meanwhile.
