@@ -12,7 +12,7 @@ const MaxName = 200
 // Alphanumerics are the ASCII digits and letters.
 const Alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// FoldEmail returns an email's stored form; "", which no user has, if PostgreSQL would refuse it as text.
+// FoldEmail returns an email as stored, or "", which matches no user, if PostgreSQL could not store it.
 func FoldEmail(email string) string {
 	if !utf8.ValidString(email) || strings.IndexByte(email, 0) >= 0 {
 		return ""

@@ -77,7 +77,7 @@ func (a *API) listEvents(c *gin.Context) {
 	}
 }
 
-// whole reads a parameter that is a whole number; without it, it is other.
+// whole reads a parameter that is a whole number; other is the value if it is absent.
 func (q *query) whole(name string, other, least, most int, wrong *refusal) int {
 	text := q.Get(name)
 	if text == "" {
@@ -90,7 +90,7 @@ func (q *query) whole(name string, other, least, most int, wrong *refusal) int {
 	return n
 }
 
-// pull reads a page under a look-up's slot. When it cannot, it writes the response and returns false.
+// pull reads a page while it holds a look-up slot. When it cannot, it writes the response and returns false.
 func (a *API) pull(c *gin.Context, company sms.CompanyID, after webhooks.Place, limit int) (events []webhooks.Pulled,
 	next webhooks.Place, ok bool) {
 	leave, ok := a.enterLookup(c)

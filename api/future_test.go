@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The examples of a scheduled send, on the page and in the document, are accepted today: their times are to come.
+// The scheduled-send examples on the page and in the document are still accepted: their times lie in the future.
 func TestScheduledExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()

@@ -1,5 +1,8 @@
 // Package billing has the credit ledger. No other package changes a balance.
 //
+// Credits change by ChargeAll and Locked.Charge (intake), Refund and RefundNow (dispatcher), PayOwed (housekeeping), and
+// Adjust and Grant (operations).
+//
 // One credit pays for one segment (rule api 8). A company's balance is one row, and every change of it is one ledger
 // row in the same transaction, so that always
 //
@@ -25,7 +28,7 @@ import (
 	"intumwa/sms"
 )
 
-// A debit above the balance is not an error: its Receipt.Admitted is false.
+// A debit above the balance is not an error: its Charged.Admitted is false.
 var (
 	// ErrNoBalance means that the company has no balance row: Open was never called for it.
 	ErrNoBalance = errors.New("no such company")

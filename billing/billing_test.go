@@ -130,7 +130,7 @@ func TestTestPool(t *testing.T) {
 		t.Helper()
 		got := charge(t, pool, billing.Debit{CompanyID: company, Amount: segments, Ref: ref(uint64(time.Now().UnixNano())),
 			Test: true})
-		if want := (billing.Receipt{Admitted: wantAdmitted, Remaining: wantLeft}); got[0] != want {
+		if want := (billing.Charged{Admitted: wantAdmitted, Remaining: wantLeft}); got[0] != want {
 			t.Errorf("spending %d: %+v; want %+v", segments, got[0], want)
 		}
 	}
@@ -162,7 +162,7 @@ func TestTestPool(t *testing.T) {
 	spend(1, 5, 0, true)
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
 		got, err := lockAndCharge(ctx, tx, []billing.Debit{{CompanyID: 1, Amount: 1, Test: true}}, 2)
-		if err != nil || got[0] != (billing.Receipt{}) {
+		if err != nil || got[0] != (billing.Charged{}) {
 			t.Errorf("past a lowered quota: %+v, %v", got, err)
 		}
 		return err

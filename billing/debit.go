@@ -12,8 +12,8 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Receipt is the result of one Debit.
-type Receipt struct {
+// Charged is the result of one Debit.
+type Charged struct {
 	Admitted  bool
 	Remaining int64 // credits, or segments of the test pool, after it; if not admitted, the current ones
 	Capped    bool  // not admitted because of the Cap alone
@@ -30,11 +30,11 @@ func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Locked, error) {
 // Charge takes the credits of many requests at once, and the segments of test messages from their companies' pools of
 // testQuota each. It admits each company's debits in the given order, skips those above the balance (a smaller debit
 // after a skipped one may be admitted), and writes one ledger row for each admitted debit of credits. It returns one
-// Receipt for each Debit, in the same order. A company without a balance row has no credits and no pool. The day's
+// Charged for each Debit, in the same order. A company without a balance row has no credits and no pool. The day's
 // debits are counted in the row of the balance, so a Cap is never exceeded; a day is one of Burundi, and refunds are
 // not subtracted.
-func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
-	receipts := make([]Receipt, len(debits))
+func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Charged, error) {
+	receipts := make([]Charged, len(debits))
 	for i, d := range debits {
 		receipts[i] = b.charge(d, int64(testQuota))
 	}
@@ -45,7 +45,7 @@ func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuot
 // and makes all of them. It is left for later (postgres.Pipeline), and its receipts are set when tx is committed. If a
 // company cannot pay, PostgreSQL refuses the transaction (postgres.Refused); use Lock and Charge then. The transaction
 // waits at most patience for each lock.
-func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Duration) ([]Receipt, error) {
+func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Duration) ([]Charged, error) {
 	b := newLocked(debits)
 	place := make(map[int64]int64, len(b.companies))
 	for i, id := range b.companies {
@@ -60,7 +60,7 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Dur
 		places[i], amounts[i], following[i], refs[i] = at+1, d.Amount, totals[at], d.Ref
 		totals[at] += d.Amount
 	}
-	receipts := make([]Receipt, n)
+	receipts := make([]Charged, n)
 	batch := &pgx.Batch{}
 	b.queueLock(batch, "", patience)
 	batch.Queue(`
@@ -100,10 +100,10 @@ func (l *Ledger) Remaining(ctx context.Context, company int64, ref [16]byte) (cr
 	return credits, nil
 }
 
-func (b *Locked) charge(d Debit, testQuota int64) Receipt {
+func (b *Locked) charge(d Debit, testQuota int64) Charged {
 	of, known := b.accounts[d.CompanyID]
 	if !known {
-		return Receipt{}
+		return Charged{}
 	}
 	have := of.credits
 	if d.Test {
@@ -111,15 +111,15 @@ func (b *Locked) charge(d Debit, testQuota int64) Receipt {
 	}
 	switch {
 	case d.Amount < 1 || d.Amount > have:
-		return Receipt{Remaining: have}
+		return Charged{Remaining: have}
 	case d.Test:
 		of.testUsed += d.Amount
 		of.changed = true
 	case d.Cap > 0 && d.Amount > d.Cap-of.spent:
-		return Receipt{Remaining: have, Capped: true, Left: max(0, d.Cap-of.spent)}
+		return Charged{Remaining: have, Capped: true, Left: max(0, d.Cap-of.spent)}
 	default:
 		of.spent += d.Amount
 		b.enter(d, -d.Amount)
 	}
-	return Receipt{Admitted: true, Remaining: have - d.Amount}
+	return Charged{Admitted: true, Remaining: have - d.Amount}
 }

@@ -37,7 +37,7 @@ func TestChargeConcurrently(t *testing.T) {
 					}
 				}
 				debits = append(debits, billing.Debit{CompanyID: 1, Amount: 1, Test: true})
-				var receipts []billing.Receipt
+				var receipts []billing.Charged
 				err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
 					receipts, err = lockAndCharge(t.Context(), tx, debits, testQuota)
 					return err

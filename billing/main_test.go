@@ -51,7 +51,7 @@ func inTx(t testing.TB, pool *pgxpool.Pool, do func(context.Context, pgx.Tx) err
 	}
 }
 
-func charge(t testing.TB, pool *pgxpool.Pool, debits ...billing.Debit) (receipts []billing.Receipt) {
+func charge(t testing.TB, pool *pgxpool.Pool, debits ...billing.Debit) (receipts []billing.Charged) {
 	t.Helper()
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) (err error) {
 		receipts, err = lockAndCharge(ctx, tx, debits, testQuota)
@@ -60,7 +60,7 @@ func charge(t testing.TB, pool *pgxpool.Pool, debits ...billing.Debit) (receipts
 	return receipts
 }
 
-func lockAndCharge(ctx context.Context, tx pgx.Tx, debits []billing.Debit, testQuota int) ([]billing.Receipt, error) {
+func lockAndCharge(ctx context.Context, tx pgx.Tx, debits []billing.Debit, testQuota int) ([]billing.Charged, error) {
 	locked, err := billing.Lock(ctx, tx, debits)
 	if err != nil {
 		return nil, err

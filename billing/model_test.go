@@ -89,7 +89,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 						return
 					}
 				}
-				var receipts []billing.Receipt
+				var receipts []billing.Charged
 				committed := attempt(rt, func(ctx context.Context, tx pgx.Tx) (err error) {
 					if all {
 						receipts, err = billing.ChargeAll(ctx, tx, debits, 0)
@@ -111,7 +111,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 							model.entries++
 						}
 					}
-					if want := (billing.Receipt{Admitted: admitted, Remaining: have[d.CompanyID]}); receipts[i] != want {
+					if want := (billing.Charged{Admitted: admitted, Remaining: have[d.CompanyID]}); receipts[i] != want {
 						rt.Fatalf("debit %d of %v: %v, want %v", i, debits, receipts[i], want)
 					}
 				}

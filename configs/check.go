@@ -23,8 +23,8 @@ import (
 	"intumwa/sms"
 )
 
-// Check returns every mistake in the values that matters to a process with these roles; nil without any. Secrets of
-// other roles may be missing. Without roles, as for a command, Redis and carriers may be missing too. Check opens only
+// Check returns all mistakes in values that a process with these roles uses, or nil. Secrets of other roles may be
+// missing. Without roles, as for a command, Redis and carriers may be missing too. Check opens only
 // the certificate files of links and Redis, and the files of ebms. No problem quotes a value.
 func (c *Config) Check(roles ...string) []Problem {
 	k := &checker{lines: c.lines, roles: roles}

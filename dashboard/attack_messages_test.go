@@ -146,7 +146,7 @@ func TestTestNumber(t *testing.T) {
 		}
 		c.wants(a, http.StatusUnprocessableEntity, "Attempts left: "+strconv.Itoa(left))
 	}
-	c.wants(c.post("/test-number/verify", "code", "000009"), http.StatusUnprocessableEntity, "entered wrongly too often")
+	c.wants(c.post("/test-number/verify", "code", "000009"), http.StatusUnprocessableEntity, "Too many wrong codes")
 	for i := range 4 {
 		w.exec(`update test_number_codes set created_at = created_at - interval '2 hours'`)
 		w.exec(`update users set test_verified_at = now() where id = $1`, u.ID)

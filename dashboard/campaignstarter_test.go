@@ -134,7 +134,7 @@ func TestCampaignStopsAtTheCommit(t *testing.T) {
 	w.credits(company.ID, 2000)
 }
 
-// TestCampaignOfFormerAdministrator: the administration is no right to send, so losing it pauses nothing.
+// TestCampaignOfFormerAdministrator: being an administrator gives no right to send, so losing it pauses nothing.
 func TestCampaignOfFormerAdministrator(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, u, company := w.customer("aline", "DEMO", 1500)

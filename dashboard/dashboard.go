@@ -105,7 +105,7 @@ type Deps struct {
 	Many       *pgxpool.Pool   // for statements over many messages: with BatchUpdates
 }
 
-// Tries limits tries per quarter of an hour, mostly without a session. Nil: no limit.
+// Tries limits tries, mostly without a session: per quarter of an hour where nothing else is said. Nil: no limit.
 type Tries struct {
 	Account  *throttle.Throttle // wrong passwords of one account; wrong codes of one user
 	Address  *throttle.Throttle // all of these, and links, per network address

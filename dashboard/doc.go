@@ -16,18 +16,15 @@
 // # Handlers
 //
 //   - Errors: a handler returns them. A package's error for a missing row, and web.ErrNotFound, become 404. A failure
-//     becomes
-//     its own page. Any other error is logged and becomes 503.
+//     becomes its own page. Any other error is logged and becomes 503.
 //   - Forms: v.Form() is the request's form. f.Required, f.Number and the like read its fields and set their errors. If
 //     !f.OK(), the POST handler returns the GET handler, whose page shows the errors with the status 422. f.Deny sets
 //     another status. A handler ends with v.Page(err, name, data) after reading, and with v.Done(err, path, flash)
 //     after a change.
 //   - Changes that the audit log has are methods of package operations. ps.By(v) performs them, and limits their number
-//     per
-//     quarter of an hour.
+//     per quarter of an hour.
 //   - Lists: v.Parameters reads the filter, web.List reads a page of rows, and the parts "pages" and "listed" link to
-//     the
-//     next page. To download a list, web.Export streams its rows; texts.Cell writes text from outside.
+//     the next page. To download a list, web.Export streams its rows; texts.Cell writes text from outside.
 //   - The company's id comes from the tenant, never from a URL or a form. attack_test.go tries another company's ids.
 //   - v.KeepSecret stores a secret that is shown once, in the transaction that creates it. The next page reads it with
 //     v.TakeOnce. A page whose forms return to it stores it again.

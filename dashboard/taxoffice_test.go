@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/billing/ebms"
 	"intumwa/billing/orders"
 	"intumwa/dashboard/web"
+	"intumwa/sms"
 	"intumwa/tools/ebmssim"
 )
 
@@ -32,9 +34,8 @@ func newTaxOffice(t *testing.T) (*taxOffice, func(*Deps, *Options)) {
 	t.Cleanup(o.web.Close)
 	return o, func(d *Deps, _ *Options) {
 		d.TaxOffice = ebms.NewClient(ebms.Access{URL: o.web.URL, Username: officeSystem, Password: "secret"})
-		if d.Orders == nil {
-			d.Orders = orders.New(d.Pool, orders.Options{EBMS: officeSystem})
-		}
+		d.Orders = orders.New(d.Pool, orders.Options{EBMS: officeSystem, Seller: &seller, Taxes: []orders.Tax{{Name: "TVA",
+			Rate: 180_000, EBMS: "vat", From: time.Date(2020, 1, 1, 0, 0, 0, 0, sms.Burundi)}}})
 	}
 }
 

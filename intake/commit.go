@@ -73,7 +73,7 @@ type written struct {
 	requests []*request
 	messages []*messages.Message
 	ids      []int64           // of messages
-	receipts []billing.Receipt // of requests; none if the balances were read first
+	receipts []billing.Charged // of requests; none if the balances were read first
 }
 
 // inDoubt is a COMMIT without an answer.

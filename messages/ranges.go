@@ -26,8 +26,7 @@ const (
 	NewestFirst = ` ORDER BY m.company_id DESC, m.id DESC`
 )
 
-// Reach returns the ids of the messages created from a time (included) until another (excluded), after included and
-// until excluded. A zero time is no limit.
+// Reach returns the ids [after, until) of the messages created in [from, to). A zero time leaves that side open.
 func Reach(ctx context.Context, pool *pgxpool.Pool, from, to time.Time) (after, until int64, err error) {
 	until = math.MaxInt64
 	batch := &pgx.Batch{}

@@ -51,8 +51,7 @@
 //   - A process dies: its claims end by their time, 20 s plus the call timeout after they began, and other processes
 //     make the calls. Calls whose result was not stored are repeated; the lost attempt does not count.
 //   - A process freezes: after it wakes, it starts no call that could outlast its claim, and results of ended claims
-//     are
-//     not stored.
+//     are not stored.
 //   - A process shuts down: it claims nothing more, releases deliveries that it has not called, gives calls in flight a
 //     limited time, and stores their results. A call that it cuts off is repeated.
 //   - PostgreSQL is down: results wait in memory, and too many of them block further calls.

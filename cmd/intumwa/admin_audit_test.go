@@ -16,7 +16,7 @@ import (
 )
 
 const auditKeys = "companies balance_mismatches stuck_pending orphan_queue_entries unpaid_messages unrecorded_debits " +
-	"purged_messages report_mismatches"
+	"purged_messages report_mismatches purchases_without_invoice invoices_without_purchase invoice_number_faults"
 
 func TestAudit(t *testing.T) {
 	s := newAdmin(t)

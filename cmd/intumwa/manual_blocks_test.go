@@ -16,7 +16,7 @@ var packaged = map[string]string{
 	"amtool": "prometheus-alertmanager", "promtool": "prometheus", "apt-get": "apt", "awk": "mawk", "cmp": "diffutils",
 	"createdb": "postgresql-client", "curl": "curl",
 	"docker": "docker.io", "grep": "grep", "helm": "helm.sh", "ip": "iproute2", "journalctl": "systemd",
-	"kubectl": "kubernetes.io", "make": "make", "nano": "nano",
+	"kubectl": "kubernetes.io", "nano": "nano",
 	"openssl": "openssl", "patronictl": "patroni", "perl": "perl", "pg_basebackup": "postgresql-client",
 	"pg_ctlcluster": "postgresql-common", "pg_dump": "postgresql-client",
 	"pg_isready": "postgresql-client", "ping": "iputils-ping", "psql": "postgresql-client", "redis-cli": "redis-tools",

@@ -172,7 +172,7 @@ func TestLinkColumnsAreExplained(t *testing.T) {
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[dispatcher.LinkState]()) {
 		column, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if row := regexp.MustCompile("(?m)^\\|[^|]*`" + column + "`[^|]*\\| .{10}"); !row.Match(page) {
+		if row := regexp.MustCompile("(?m)^- (?:`\\w+`, )*`" + column + "`(?:, `\\w+`)*: .{10}"); !row.Match(page) {
 			t.Errorf("no row explains %s", column)
 		}
 	}

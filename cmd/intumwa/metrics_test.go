@@ -316,7 +316,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	groups := map[string]bool{} // beginnings of names, and whether a metric has them
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_`, ]+`) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^- (`[a-z_`, ]+`):").FindAllStringSubmatch(string(page), -1) {
 		for beginning := range strings.SplitSeq(row[1], ", ") {
 			groups[strings.Trim(beginning, "`")] = false
 		}

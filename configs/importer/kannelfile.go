@@ -81,8 +81,7 @@ func (r *reader) read(path string) error {
 	return nil
 }
 
-// include reads a file, or the files of a directory. A relative path is meant from the directory of the including file,
-// if it is there.
+// include reads a file, or the files of a directory. A relative path is tried first in the including file's directory.
 func (r *reader) include(s setting) error {
 	path := s.value
 	if beside := filepath.Join(filepath.Dir(s.file), path); !filepath.IsAbs(path) && exists(beside) {

@@ -14,7 +14,7 @@ import (
 	"intumwa/texts"
 )
 
-// TestTimelineOfASegment: a segment is shown as far as it is recorded: with its carrier id, submitted, without a
+// TestTimelineOfASegment: the timeline shows what is recorded of a segment: with its carrier id, submitted, without a
 // response, answered without an id, or possibly not submitted. The internal key of a segment without an id is not
 // shown.
 func TestTimelineOfASegment(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"intumwa/billing/orders"
 	"intumwa/dashboard/web"
 	"intumwa/operations"
+	"intumwa/texts"
 )
 
 // adminOrdersPage is the orders of all companies.
@@ -207,12 +208,12 @@ func (ps *Pages) ExportInvoices(v *web.Visit) error {
 		return err
 	}
 	rows := orders.CSV(all)
+	price := slices.Index(rows[0], "price")
 	for i, head := range rows[0] {
-		if key := "invoice.csv." + head; v.Lang.Has(key) { // a tax has its own name
+		if key := texts.InvoiceHeads[head]; key != "" { // a tax has its own name
 			rows[0][i] = v.Lang.T(key)
 		}
 	}
-	price := slices.Index(rows[0], v.Lang.T("invoice.csv.price"))
 	// whose turn the download takes
 	t := web.Tenant{User: v.Session.User, Company: accounts.Company{ID: v.Session.User.ID}}
 	return v.Export(t, "invoices-"+month.Format(monthFormat), rows[0], func(row func(...string) error) error {

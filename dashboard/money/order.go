@@ -18,6 +18,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/operations"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // ordersPage is a company's orders and the form of a new one.
@@ -327,6 +328,9 @@ type companyReader interface {
 	CompanyByID(ctx context.Context, id int64) (accounts.Company, error)
 	FactsOf(ctx context.Context, company sms.CompanyID) (companies.Facts, error)
 }
+
+// Title returns the title of a document.
+func (p *paperPage) Title() string { return texts.Documents[string(p.Invoice.Kind)] }
 
 // francs returns an amount with its currency.
 func francs(p *web.View, amount orders.Francs) string {

@@ -1,4 +1,5 @@
-// Package housekeeping does what no message waits for: holds, deadlines, refunds put off, notices, purges and gauges.
+// Package housekeeping does work that may be slow: it releases held messages, ends overdue ones, pays deferred refunds,
+// writes notices and purges. Its tasks run in one process at a time; its gauges in every one.
 package housekeeping
 
 import (
@@ -10,8 +11,8 @@ import (
 	"intumwa/messages/outbox"
 )
 
-// Housekeeping is what one process at a time does for all, and what nothing waits for: it may have millions of rows to
-// do, a part of them in each round.
+// Housekeeping does its work for all processes, in one at a time. There may be millions of rows; each round does a part
+// of them.
 type Housekeeping struct {
 	*core.Core
 	refundsHeld bool                    // a locked balance delays refunds

@@ -9,7 +9,7 @@ import (
 // TONNPI is a type of number and a numbering plan (SMPP 3.4, 5.2.5 and 5.2.6).
 type TONNPI struct{ TON, NPI uint8 }
 
-// Sources are the TON and NPI of a sender, by its kind.
+// Sources holds the TON and NPI for each kind of sender.
 type Sources struct {
 	Alphanumeric  TONNPI
 	Short         TONNPI // a short code: digits without a country's code

@@ -66,8 +66,8 @@ func (l *leaving) step(ctx context.Context, from string, takers rerouting.Takers
 	return took.Seen == leaveAtOnce, nil
 }
 
-// LeaveRetired takes what waits for retired carriers away from them: also what a request brings that was routed before
-// its process knew. A process does it that has the carrier which takes over in its configuration.
+// LeaveRetired moves waiting messages off retired carriers, including those of requests routed before their process
+// learned of the retirement. Only a process that has the successor configured does it.
 func (d *Recovery) LeaveRetired(ctx context.Context) error {
 	list, err := rerouting.Retirements(ctx, d.Pool)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"intumwa/smpp"
 )
 
-// sorted separates the receipts from the MOs. It keeps MOs until room rows are used; the
-// kept ones take kept rows.
+// sorted separates the receipts from the MOs. It keeps MOs while their rows fit into room; kept is how many rows they
+// use.
 func sorted(arrivals []Arrival, room int) (reports []receipts.Receipt, inbound []handsets.Inbound, kept int) {
 	reports = make([]receipts.Receipt, 0, len(arrivals))
 	for i := range arrivals {

@@ -53,8 +53,8 @@ func (s *Settler) gather(ctx context.Context) {
 	}
 }
 
-// waits reports whether gather may wait, when the last one came for which it waits, and
-// how many receipts wait. A flow of answers does not hold up receipts.
+// waits reports whether gather may wait, when the last result or receipt came, and how many receipts wait. A flow of
+// answers does not hold up receipts.
 func (s *Settler) waits() (last time.Time, receipts int, wait bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

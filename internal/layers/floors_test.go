@@ -73,7 +73,7 @@ func TestDoors(t *testing.T) {
 	found := users(t, os.DirFS(root), "intumwa/intake", "ErrOutcomeUnknown")
 	if want := []string{"api/response.go", "campaigns/parts.go", "dashboard/sending/send.go",
 		"smppserver/submit.go"}; !slices.Equal(found, want) {
-		t.Errorf("intake.ErrOutcomeUnknown is handled in %v, not %v: add the door to the table in ARCHITECTURE.md, "+
+		t.Errorf("intake.ErrOutcomeUnknown is handled in %v, not %v: add the door to the list in ARCHITECTURE.md, "+
 			"\"Failover and visible rows\"", found, want)
 	}
 }

@@ -21,11 +21,9 @@
 //   - A waiter dies with the token: the others wake when their own wait ends or at the next push, whichever is first.
 //   - Redis is full: Push fails, Take continues.
 //   - FLUSHALL, a failover that loses writes, eviction: Take waits on an empty bell. The next Push makes stream, ring
-//     and
-//     bell anew.
+//     and bell anew.
 //   - Redis responds too late or with nonsense, or a key of ours has another type: the call fails with an error whose
-//     fault
-//     FaultOf returns.
+//     fault FaultOf returns.
 //
 // There is one repair: Empty deletes a lane, and the dispatcher fills it again from the outbox.
 //

@@ -98,7 +98,7 @@ func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) 
 
 func (w *matching) add(r *row) { w.byKey[r.key] = append(w.byKey[r.key], r) }
 
-// match makes all decisions.
+// match matches the late answers, the inbox and the new receipts, in this order.
 func (w *matching) match() {
 	w.replace()
 	w.matchEarly()

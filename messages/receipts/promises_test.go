@@ -21,8 +21,7 @@ import (
 //   - a segment is settled at most once;
 //   - never by a receipt that names another handset, where it must agree;
 //   - no receipt that names its handset is lost, in any format: each segment is settled in the end, and the receipts
-//     left
-//     in the inbox are of segments that were settled before.
+//     left in the inbox are of segments that were settled before.
 func TestPromises(t *testing.T) {
 	d := newTest(t, Auto)
 	runs := 0

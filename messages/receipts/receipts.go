@@ -4,8 +4,7 @@
 // with that id. This package stores both in two tables, and a [Matcher] for each carrier joins them:
 //
 //   - segments: a row for each segment that a carrier accepted, or may have: its id in the form of [Key], its link, and
-//     the
-//     last eight digits of its handset's number.
+//     the last eight digits of its handset's number.
 //   - receipts: those that settled nothing. Without a message they are the inbox; with one they belong to its history.
 //
 // [Matcher.Record] does nearly all of it, in the caller's transaction: it records the answers, then the reports. Of a
@@ -17,11 +16,9 @@
 //
 //  1. By its id, in the configured format, or with auto in any format.
 //  2. By user_message_reference, where the carrier echoes it: this finds segments that were never answered (their key
-//     is
-//     "?" and the reference) and those accepted without an id ("!" and the reference).
+//     is "?" and the reference) and those accepted without an id ("!" and the reference).
 //  3. Later: it waits in the inbox, because its submit_sm_resp may be to come. A new segment searches the inbox in the
-//     same
-//     way, at most fifteen minutes back.
+//     same way, at most fifteen minutes back.
 //
 // A carrier's transactions run one after another ([Matcher.Lock]): of a response and its receipt, in any processes, the
 // second sees the first.
@@ -40,8 +37,7 @@
 //
 //   - settles a segment of that handset, whichever link it came over;
 //   - with a configured format, also another segment of that link, because some carriers write a number of their own;
-//     but
-//     not if its id was once given for the handset: then it is a repetition;
+//     but not if its id was once given for the handset: then it is a repetition;
 //   - settles no other: none with auto, because one message's id in decimal may be another's in hexadecimal; none by a
 //     reference, which has only 16 bits.
 //

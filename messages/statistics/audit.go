@@ -10,7 +10,7 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// Audit counts faults; all zero is right.
+// Audit counts faults by kind. All but Purged should be 0.
 type Audit struct {
 	// Unpaid counts live messages without their debit: no ledger row of the request, or one with another amount than
 	// the request's segments.

@@ -12,7 +12,7 @@ import (
 	"intumwa/messages/numberfilter"
 )
 
-// Store has the counts of one database.
+// Store keeps the counts of one database.
 type Store struct {
 	pool *pgxpool.Pool
 }
