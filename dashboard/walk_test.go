@@ -598,7 +598,11 @@ func (p *person) buys(a *person) {
 	p.look("orders-paid")
 	p.press("order.name", 1)
 	p.look("order-paid")
+	p.w.until("the tax office has both", func() bool {
+		return p.w.count(`SELECT count(*) FROM ebms_reports WHERE finished_at IS NOT NULL`) == 2
+	})
 	p.open("/invoices/F000001")
+	p.sees("ebms.received")
 	p.look("invoice")
 	p.open("/invoices/A000001")
 	p.look("credit-note")
