@@ -138,7 +138,7 @@ func TestOrderPages(t *testing.T) {
 	c.post("/language", "to", "fr", "next", "/")
 	c.wants(c.get("/invoices/F000001"), http.StatusOK, "Facture F000001", "Crédits SMS", "Assujetti à la TVA", "oui",
 		"11\u202f800 BIF")
-	for i, subject := range []string{"Order 1 is paid", "Credit note A000001"} {
+	for i, subject := range []string{"La commande 1 est payée", "Facture d’avoir A000001"} {
 		if m := w.mail("aline@example.com", i); m.Subject != subject {
 			t.Errorf("mail %d is %q", i, m.Subject)
 		}

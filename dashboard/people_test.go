@@ -52,7 +52,8 @@ var roleRoutes = map[string]string{
 	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST /smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST /webhook/pulled POST /webhook/rotate
 		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST /deliveries/of/:id/resend
 		GET /test-number POST /test-number POST /test-number/verify GET /first POST /first GET /first/:id`,
-	"owner finance": `GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET /statement.csv POST /statement/threshold`,
+	"owner finance": `GET /orders POST /orders GET /orders/:id GET /orders/:id/proforma GET /orders/:id/slip POST /orders/:id/reference POST /orders/:id/slip POST /orders/:id/cancel GET /invoices/:name
+		GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET /statement.csv POST /statement/threshold`,
 	"owner": `GET /company POST /company/facts GET /company/document POST /company/document GET /company/new POST /company/new GET /people POST /people POST /people/:id/role POST /people/:id/remove
 		POST /invitations/:id/withdraw POST /senders POST /verifications/text`,
 }
@@ -120,11 +121,11 @@ func TestPagesMatchRoles(t *testing.T) {
 		company.ID)
 	menus := map[accounts.Role]string{
 		accounts.RoleOwner: "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /keys /smpp " +
-			"/deliveries /test-number /company /people /senders /statement /account",
+			"/deliveries /test-number /company /people /senders /orders /statement /account",
 		accounts.RoleSender: "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /senders /account",
 		accounts.RoleDeveloper: "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /keys /smpp " +
 			"/deliveries /test-number /senders /account",
-		accounts.RoleFinance: "/ /charts /statement /account",
+		accounts.RoleFinance: "/ /charts /orders /statement /account",
 		accounts.RoleReader:  "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /senders /account",
 	}
 	for _, role := range accounts.Roles {

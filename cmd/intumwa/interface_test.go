@@ -53,7 +53,14 @@ func TestInterface(t *testing.T) {
 		{"credits add --company 1 --amount 5 --correction --note mistake", "company_id credits"},
 		{"price set --company 1 --from " + postgres.Now().AddDate(0, 0, 2).Format(time.DateOnly) + " --bif 12.5",
 			"company_id valid_from bif"},
+		{"price set --company 1 --from " + postgres.Now().AddDate(0, 0, -postgres.Now().Day()+1).Format(time.DateOnly) +
+			" --bif 12.5", "company_id valid_from bif"},
 		{"price list", "company_id valid_from bif"},
+		{"order create --company 1 --credits 10", "order_id company_id credits state total received left invoice"},
+		{"order list --state open", "order_id company_id credits state total received left invoice"},
+		{"order pay --id 1 --amount 100000 --way cash --reference 1 --more", "order_id state received left invoice"},
+		{"order show --id 1", "order_id state invoice payments"},
+		{"invoice list --from 2026-01 --to 2030-12", "number kind order_id company_id issued_at credits net total"},
 		{"tariff set --carrier leo --from 2026-02-01 --bif 7", "carrier valid_from bif"},
 		{"tariff list", "carrier valid_from bif"},
 		{"report money --from 2026-01-01 --to 2026-01-31 --company 1", "company_id company from to currency provisional " +
