@@ -58,7 +58,6 @@ func (p *person) asksTaxOffice(office *taxOffice, company int64) {
 	p.open(web.CompanyPath(company))
 	p.press("ebms.ask")
 	p.sees("ebms.known", nif, "CONTRIBUABLE "+nif)
-	p.look("admin-company-known")
 	office.sim.Faults(func(f *ebmssim.Faults) { f.UnknownTINs = []string{nif} })
 	p.press("ebms.ask")
 	p.sees("ebms.unknown", nif)
@@ -87,7 +86,7 @@ func (p *person) asksTaxOffice(office *taxOffice, company int64) {
 		p.Fatal(err)
 	}
 	p.open("/admin/ebms")
-	p.reads("tp_type is required and empty")
+	p.reads("payment_type is required and empty")
 	p.look("admin-ebms")
 	p.press("ebms.again", first)
 	p.sees("flash.ebms.again")
