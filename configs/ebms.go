@@ -136,7 +136,8 @@ func (k *checker) reportable(c *Config) {
 	if err := seller.Check(); err != nil {
 		k.problem("operator.invoices", "the eBMS would refuse it: %s", err)
 	}
-	if id := ebms.Identifier(seller.NIF, c.EBMS.SystemID, time.Time{}, orders.Name(orders.Sale, 1_000_000)); len(id) > ebms.MaxIdentifier {
+	id := ebms.Identifier(seller.NIF, c.EBMS.SystemID, time.Time{}, orders.Name(orders.Sale, 1_000_000))
+	if len(id) > ebms.MaxIdentifier {
 		k.problem("ebms.system_id", "makes identifiers of %d characters, and the eBMS takes %d", len(id), ebms.MaxIdentifier)
 	}
 }

@@ -26,15 +26,18 @@ func TestEBMS(t *testing.T) {
 		"invoices: {legal_form: SURL, activity_sector: T, fiscal_center: DMC, commune: M, quarter: R}, " +
 		"taxes: [{name: TVA, rate: 18%, from: 2026-01-01, ebms: vat}, {name: Old, rate: 0%, from: 2026-01-01}]}\n"
 	with := func(values string) string { return sound + "ebms: {" + values + "}\n" + operator }
+	const open = "ebms.url (line 7): must be https://, except to this machine: the password would cross the network " +
+		"readable"
+	const bare = "ebms.url (line 7): must be https://host:port and nothing else"
 	others := "username: ws1, system_id: ws1, password_file: " + password
 	for values, want := range map[string]string{
 		"url: 'https://ebms.obr.gov.bi:8443/', ca: " + cert + ", " + others: "",
 		"url: 'http://127.0.0.1:2783', " + others:                           "",
 		"": "",
-		"url: 'http://ebms.obr.gov.bi', " + others:                                  "ebms.url (line 7): must be https://, except to this machine: the password would cross the network readable",
-		"url: 'https://u:p@ebms.obr.gov.bi', " + others:                             "ebms.url (line 7): must be https://host:port and nothing else",
-		"url: 'https://ebms.obr.gov.bi/ebms_api', " + others:                        "ebms.url (line 7): must be https://host:port and nothing else",
-		"url: 'ebms.obr.gov.bi:8443', " + others:                                    "ebms.url (line 7): must be https://host:port and nothing else",
+		"url: 'http://ebms.obr.gov.bi', " + others:                                  open,
+		"url: 'https://u:p@ebms.obr.gov.bi', " + others:                             bare,
+		"url: 'https://ebms.obr.gov.bi/ebms_api', " + others:                        bare,
+		"url: 'ebms.obr.gov.bi:8443', " + others:                                    bare,
 		"url: 'https://h', system_id: a/b, username: x, password_file: " + password: "ebms.system_id (line 7): must have printable ASCII characters, without / and spaces",
 		"url: 'https://h', system_id: a, username: x, password_file: " + long:       "ebms.password_file (line 7): must have one line of 1-30 characters",
 		"url: 'https://h', system_id: a, username: x, password_file: /nowhere":      "ebms.password_file (line 7): no such file or directory",
@@ -52,7 +55,8 @@ func TestEBMS(t *testing.T) {
 	}
 	complete := with("url: 'https://h', " + others)
 	for change, want := range map[[2]string]string{
-		{"phone: '1'", "phone: '123456789012345678901'"}: "operator.invoices (line 8): the eBMS would refuse it: tp_phone_number has 21 characters, and the eBMS takes 20",
+		{"phone: '1'", "phone: '123456789012345678901'"}: "operator.invoices (line 8): the eBMS would refuse it: " +
+			"tp_phone_number has 21 characters, and the eBMS takes 20",
 		{", ebms: vat", ""}: "operator.taxes[0] (line 8): needs ebms with ebms.url: vat, ct, tl, ott or tsce",
 		{"invoices: {legal_form: SURL, activity_sector: T, fiscal_center: DMC, commune: M, quarter: R}, ", ""}: "operator.invoices: is required with ebms.url",
 	} {

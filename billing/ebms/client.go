@@ -75,8 +75,8 @@ func (s *Session) login(ctx context.Context) error {
 	return nil
 }
 
-// call is post with a token. A token that is refused is replaced once: it lives for a minute at most, and by whose clock
-// is uncertain.
+// call is post with a token. A token that is refused is replaced once: it lives for a minute at most, and by whose
+// clock is uncertain.
 func (s *Session) call(ctx context.Context, method string, request any) (r reply, err error) {
 	for range 2 {
 		r, err = s.post(ctx, method, request)

@@ -77,36 +77,43 @@ func TestSwitches(t *testing.T) {
 		want   string
 		words  string
 	}{
-		"as specified":          {want: received},
-		"result in an array":    {faults: ebmssim.Faults{ResultArray: true}, want: received},
-		"numbers as numbers":    {faults: ebmssim.Faults{NumbersAsNumbers: true}, want: received},
-		"junk before the JSON":  {faults: ebmssim.Faults{Junk: true}, want: received},
-		"no signature":          {faults: ebmssim.Faults{NoSignature: true}, want: received},
-		"amounts as texts":      {faults: ebmssim.Faults{Amounts: "string"}, want: received},
-		"sums are checked":      {faults: ebmssim.Faults{CheckSums: true}, want: received},
-		"amounts as numbers":    {faults: ebmssim.Faults{Amounts: "number"}, want: refused, words: "Pour la ligne numéro: 1"},
-		"stored, then cut":      {faults: ebmssim.Faults{CutAfterStore: 1}, want: away, words: "addInvoice_confirm"},
-		"cut":                   {faults: ebmssim.Faults{Cut: true}, want: away, words: "login"},
-		"a page":                {faults: ebmssim.Faults{HTML: true}, want: away, words: "no JSON of the eBMS, but: Site en maintenance"},
-		"502 with a page":       {faults: ebmssim.Faults{BadGateway: true}, want: away, words: "status 502"},
-		"429":                   {faults: ebmssim.Faults{Rate: 3}, want: fault, words: "429"},
-		"500":                   {faults: ebmssim.Faults{Fail: true}, want: fault, words: "Quelque chose a mal tourné"},
-		"its clock is behind":   {faults: ebmssim.Faults{ClockBehind: time.Since(sale(0).Issued) + time.Hour}, want: fault, words: "supérieur à la date"},
+		"as specified":         {want: received},
+		"result in an array":   {faults: ebmssim.Faults{ResultArray: true}, want: received},
+		"numbers as numbers":   {faults: ebmssim.Faults{NumbersAsNumbers: true}, want: received},
+		"junk before the JSON": {faults: ebmssim.Faults{Junk: true}, want: received},
+		"no signature":         {faults: ebmssim.Faults{NoSignature: true}, want: received},
+		"amounts as texts":     {faults: ebmssim.Faults{Amounts: "string"}, want: received},
+		"sums are checked":     {faults: ebmssim.Faults{CheckSums: true}, want: received},
+		"amounts as numbers": {faults: ebmssim.Faults{Amounts: "number"},
+			want: refused, words: "Pour la ligne numéro: 1"},
+		"stored, then cut": {faults: ebmssim.Faults{CutAfterStore: 1}, want: away, words: "addInvoice_confirm"},
+		"cut":              {faults: ebmssim.Faults{Cut: true}, want: away, words: "login"},
+		"a page": {faults: ebmssim.Faults{HTML: true},
+			want: away, words: "no JSON of the eBMS, but: Site en maintenance"},
+		"502 with a page": {faults: ebmssim.Faults{BadGateway: true}, want: away, words: "status 502"},
+		"429":             {faults: ebmssim.Faults{Rate: 3}, want: fault, words: "429"},
+		"500":             {faults: ebmssim.Faults{Fail: true}, want: fault, words: "Quelque chose a mal tourné"},
+		"its clock is behind": {faults: ebmssim.Faults{ClockBehind: time.Since(sale(0).Issued) + time.Hour},
+			want: fault, words: "supérieur à la date"},
 		"no addInvoice_confirm": {faults: ebmssim.Faults{NoConfirm: true}, want: away, words: "404"},
 		"the login is refused":  {faults: ebmssim.Faults{RefuseLogin: true}, want: away, words: "Nom d'utilisateur"},
-		"an unknown NIF":        {faults: ebmssim.Faults{UnknownTINs: []string{"4000999999"}}, want: refused, words: "pas connu par l'OBR"},
-		"other words":           {faults: ebmssim.Faults{Refuse: "Non, \x01 100 %"}, want: refused, words: "Non, 100 % (status 400)"},
+		"an unknown NIF": {faults: ebmssim.Faults{UnknownTINs: []string{"4000999999"}},
+			want: refused, words: "pas connu par l'OBR"},
+		"other words": {faults: ebmssim.Faults{Refuse: "Non, \x01 100 %"},
+			want: refused, words: "Non, 100 % (status 400)"},
 		"the shorter lengths": {faults: ebmssim.Faults{StrictLengths: true},
 			change: func(v *Invoice) { v.Seller.Sector = strings.Repeat("a", 21) }, want: refused, words: "tp_activity_sector"},
 		"the longer lengths": {change: func(v *Invoice) { v.Seller.Sector = strings.Repeat("a", 250) }, want: received},
 		"a duplicate, live":  {change: func(v *Invoice) { *v = *sale(0) }, want: duplicate},
-		"a duplicate, 409": {faults: ebmssim.Faults{DuplicateStatus: 409, DuplicateText: "Conflit"},
+		"a duplicate, 409": {faults: ebmssim.Faults{DuplicateStatus: 409, DuplicateText: "Impossible."},
 			change: func(v *Invoice) { *v = *sale(0) }, want: duplicate},
 		"a duplicate, as in the specification": {faults: ebmssim.Faults{DuplicateText: "Cette FACTURE a déjà été enregistrée"},
 			change: func(v *Invoice) { *v = *sale(0) }, want: duplicate},
-		"a credit note":              {change: func(v *Invoice) { *v = *credit(1, sale(0)) }, want: received},
-		"of an unknown invoice":      {change: func(v *Invoice) { *v = *credit(1, sale(9)) }, want: refused, words: "inconnue"},
-		"credit notes are not taken": {faults: ebmssim.Faults{NoFA: true}, change: func(v *Invoice) { *v = *credit(1, sale(0)) }, want: refused, words: "FN, RC, RHF"},
+		"a credit note": {change: func(v *Invoice) { *v = *credit(1, sale(0)) }, want: received},
+		"of an unknown invoice": {change: func(v *Invoice) { *v = *credit(1, sale(9)) },
+			want: refused, words: "inconnue"},
+		"credit notes are not taken": {faults: ebmssim.Faults{NoFA: true}, change: func(v *Invoice) { *v = *credit(1, sale(0)) },
+			want: refused, words: "FN, RC, RHF"},
 		"more than the invoice": {change: func(v *Invoice) {
 			*v = *credit(1, sale(0))
 			v.Lines = append(v.Lines, v.Lines[0])
@@ -217,7 +224,8 @@ func TestTLS(t *testing.T) {
 	}
 	trusted := x509.NewCertPool()
 	trusted.AddCert(server.Certificate())
-	for address, want := range map[string]string{server.URL: "", strings.Replace(server.URL, "127.0.0.1", "127.0.0.2", 1): "127.0.0.2"} {
+	for address, want := range map[string]string{server.URL: "",
+		strings.Replace(server.URL, "127.0.0.1", "127.0.0.2", 1): "127.0.0.2"} {
 		c := NewClient(Access{URL: address, Username: system, Password: password, CA: trusted})
 		defer c.End()
 		if _, err := c.Login(t.Context()); want == "" && err != nil || want != "" && (sorted(err) != "away" ||

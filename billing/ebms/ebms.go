@@ -1,9 +1,10 @@
-// Package ebms reports invoices to the eBMS of the tax office of Burundi (OBR), and asks it whether it knows a taxpayer.
+// Package ebms reports invoices to the eBMS of the tax office of Burundi (OBR), and asks it whether it knows a
+// taxpayer.
 //
 //	[Queue], in the transaction that issues an invoice → [Reporter] → received; or refused, until [Again]
 //
-// The oldest invoice goes first, and one at a time over all processes: while the first is claimed, or waits for its next
-// attempt, nothing else is claimed. What the OBR refuses waits for a person and lets the others pass, except the credit
+// The oldest invoice goes first, and one at a time over all processes: while the first is claimed, or waits for its
+// next attempt, nothing else is claimed. What the OBR refuses waits for a person and lets the others pass, except the credit
 // notes of a refused invoice. An invoice that the eBMS answers with a fault for [PassAfter] times lets them pass too,
 // and is still tried.
 //
@@ -86,8 +87,8 @@ func (r *Report) State() State {
 	return Waiting
 }
 
-const columns = `name, identifier, issued_at, due_at, tries, words, without_nif, refused_at, finished_at, settled, signature,
-	registered`
+const columns = `name, identifier, issued_at, due_at, tries, words, without_nif, refused_at, finished_at, settled,
+	signature, registered`
 
 // Reports returns the reports with these names. Invoices that were issued while ebms was not configured have none.
 func Reports(ctx context.Context, db postgres.Querier, names ...string) (map[string]Report, error) {
@@ -137,8 +138,8 @@ const MaxNote = 500
 
 // Errors of [Again]. Their texts are for the user.
 const (
-	ErrNoReport refusal = "the invoice is not reported to the eBMS: it was issued while ebms was not configured, or does not " +
-		"exist"
+	ErrNoReport refusal = "the invoice is not reported to the eBMS: it was issued while ebms was not configured, or " +
+		"does not exist"
 	ErrFinished refusal = "the OBR has the invoice already, or it was settled by hand"
 	ErrNote     refusal = "a note on how it was settled has at most 500 characters, on one line"
 )
@@ -243,7 +244,8 @@ func refused(ctx context.Context, db postgres.DB, c *claim, words string) error 
 // putOff ends a claim: the next attempt is after rest.
 func putOff(ctx context.Context, db postgres.DB, c *claim, rest time.Duration, words string, fault bool) error {
 	return store(ctx, db, c, `UPDATE ebms_reports SET due_at = now() + $3::interval, claimed_until = NULL, words = $4,
-		faults = CASE WHEN $5 THEN faults + 1 ELSE faults END WHERE name = $1 AND tries = $2 AND finished_at IS NULL`, c.Name, c.Tries, rest, words,
+		faults = CASE WHEN $5 THEN faults + 1 ELSE faults END
+		WHERE name = $1 AND tries = $2 AND finished_at IS NULL`, c.Name, c.Tries, rest, words,
 		fault)
 }
 

@@ -28,7 +28,8 @@ const (
 // Options configure a [Reporter].
 type Options struct {
 	Client *Client
-	// Read returns an invoice by its name, without its identifier. An [*Unsendable] error says why the eBMS would refuse it.
+	// Read returns an invoice by its name, without its identifier. An [*Unsendable] error says why the eBMS would refuse
+	// it.
 	Read    func(ctx context.Context, name string) (*Invoice, error)
 	Log     *slog.Logger
 	Metrics prometheus.Registerer

@@ -48,7 +48,8 @@ var faultsDo = []struct{ name, does string }{
 	{"duplicate_text", "The words for a number that it already has."},
 	{"duplicate_status", "Their status; 400 if 0."},
 	{"unknown_tins", "NIFs that it does not know."},
-	{"strict_lengths", "Of two lengths in the specification, the shorter holds: NIF 15, sector 20, reason 100, trade register 20."},
+	{"strict_lengths", "Of two lengths in the specification, the shorter holds: NIF 15, sector 20, reason 100, " +
+		"trade register 20."},
 	{"amounts", "`string` or `number`: it takes amounts only so."},
 	{"no_fa", "It takes no invoice of type FA."},
 	{"no_confirm", "It has no addInvoice_confirm."},
