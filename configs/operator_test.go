@@ -28,11 +28,13 @@ func TestSales(t *testing.T) {
 		t.Fatal(problems)
 	}
 	got := c.Operator.Sales()
-	if len(got.Taxes) != 2 || got.Taxes[0].Rate != 180_000 || got.Taxes[0].On[0] != "Taxe SMS" || got.Taxes[1].PerSMS != 250 {
+	if len(got.Taxes) != 2 || got.Taxes[0].Rate != 180_000 || got.Taxes[0].On[0] != "Taxe SMS" ||
+		got.Taxes[1].PerSMS != 250 {
 		t.Errorf("taxes %+v", got.Taxes)
 	}
-	want := orders.Seller{Name: "Nyota SURL", NIF: "4000123456", TradeRegister: "RC 1", Address: "Rohero", Phone: "22220000",
-		LegalForm: "SURL", Sector: "Télécommunications", FiscalCenter: "DMC", Commune: "Mukaza", Quarter: "Rohero", VAT: true}
+	want := orders.Seller{Name: "Nyota SURL", NIF: "4000123456", TradeRegister: "RC 1", Address: "Rohero",
+		Phone: "22220000", LegalForm: "SURL", Sector: "Télécommunications", FiscalCenter: "DMC", Commune: "Mukaza",
+		Quarter: "Rohero", VAT: true}
 	if got.Seller == nil || *got.Seller != want {
 		t.Errorf("seller %+v", got.Seller)
 	}
@@ -48,10 +50,11 @@ func TestSalesAreChecked(t *testing.T) {
 		{"commune: Mukaza", "communne: Mukaza", "operator.invoices.communne: unknown key"},
 		{"fiscal_center: DMC", "fiscal_center: X", "operator.invoices.fiscal_center: must be DGC, DMC or DPMC"},
 		{"vat_taxpayer: true", "vat_taxpayer: ja", "operator.invoices.vat_taxpayer: must be true or false"},
-		{"rate: 18%", "rate: 18", "operator.taxes[0]: a rate is 18% or 0.18: from 0 to 100%, with at most four decimals in %"},
+		{"rate: 18%", "rate: 18", "operator.taxes[0]: a rate is 18% or 0.18: from 0 to 100%, with at most four decimals " +
+			"in %"},
 		{"rate: 18%, ", "", "operator.taxes[0]: needs rate or per_sms, not both"},
-		{"per_sms: 2.5", "per_sms: x", "operator.taxes[1]: a price is a number of francs from 0 to 1000000, with at most two " +
-			"decimals, such as 12.5"},
+		{"per_sms: 2.5", "per_sms: x", "operator.taxes[1]: a price is a number of francs from 0 to 1000000, with at most " +
+			"two decimals, such as 12.5"},
 		{"from: 2026-01-01", "from: today", "operator.taxes[0]: from must be a day such as 2026-01-01"},
 		{"on: [Taxe SMS]", "on: [TVA]", "operator.taxes[0].on: must name other taxes without such a list"},
 		{"{name: Taxe SMS,", "{name: Taxe SMS, ebms: tva,", "operator.taxes[1].ebms: must be vat, ct, tl, ott or tsce"},

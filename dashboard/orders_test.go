@@ -87,8 +87,8 @@ func TestOrderPages(t *testing.T) {
 		t.Errorf("the slip: %d", a.StatusCode)
 	}
 	pay := func(key, amount, reference string, more ...string) answer {
-		return admin.post("/admin/orders/1/pay", append([]string{"key", strings.Repeat(key, 16), "amount", amount, "way", "bank",
-			"reference", reference, "on", ""}, more...)...)
+		return admin.post("/admin/orders/1/pay", append([]string{"key", strings.Repeat(key, 16), "amount", amount, "way",
+			"bank", "reference", reference, "on", ""}, more...)...)
 	}
 	admin.wants(pay("01", "x", "VIR 77"), http.StatusUnprocessableEntity, "whole number of francs")
 	for range 2 { // a double click

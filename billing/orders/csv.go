@@ -20,7 +20,8 @@ func CSV(all []Invoice) [][]string {
 			}
 		}
 	}
-	heads := []string{"number", "kind", "date", "company", "customer", "nif", "order", "refers_to", "credits", "price", "net"}
+	heads := []string{"number", "kind", "date", "company", "customer", "nif", "order", "refers_to", "credits", "price",
+		"net"}
 	for _, name := range taxes {
 		heads = append(heads, texts.Cell(name))
 	}
@@ -33,7 +34,8 @@ func CSV(all []Invoice) [][]string {
 		}
 		number := func(n int64) string { return strconv.FormatInt(sign*n, 10) }
 		row := []string{of.Name(), string(of.Kind), of.Issued.In(sms.Burundi).Format(time.DateOnly),
-			strconv.FormatInt(of.Company, 10), texts.Cell(of.Customer.Name), texts.Cell(of.Customer.NIF), strconv.FormatInt(of.Order, 10),
+			strconv.FormatInt(of.Company, 10), texts.Cell(of.Customer.Name), texts.Cell(of.Customer.NIF),
+			strconv.FormatInt(of.Order, 10),
 			of.Corrected(), number(of.Credits), of.Price.String(), number(int64(of.Net))}
 		for _, name := range taxes {
 			sum := Francs(0)

@@ -131,7 +131,8 @@ func (s *Store) issue(ctx context.Context, i *Invoice) error {
 				taxes, total, paid, way, seller, customer, reason, ref)
 			SELECT kind, last, $2, $3, nullif($4::bigint, 0), issued_at, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
 			FROM n RETURNING number, issued_at`, i.Kind, i.Order, i.Company, i.RefersTo, i.By, i.Credits, int64(i.Price),
-			int64(i.Net), taxes, int64(i.Total), int64(i.Paid), i.Way, seller, customer, i.Reason, i.Ref).Scan(&i.Number, &i.Issued)
+			int64(i.Net), taxes, int64(i.Total), int64(i.Paid), i.Way, seller, customer, i.Reason,
+			i.Ref).Scan(&i.Number, &i.Issued)
 	}
 	if err != nil {
 		return fmt.Errorf("issuing a document of order %d: %w", i.Order, err)
@@ -139,8 +140,8 @@ func (s *Store) issue(ctx context.Context, i *Invoice) error {
 	return s.queue(ctx, i)
 }
 
-const invoiceColumns = `kind, number, order_id, company_id, coalesce(refers_to, 0), issued_at, issued_by, credits, centimes,
-	net, taxes, total, paid, way, seller, customer, reason, ref`
+const invoiceColumns = `kind, number, order_id, company_id, coalesce(refers_to, 0), issued_at, issued_by, credits,
+	centimes, net, taxes, total, paid, way, seller, customer, reason, ref`
 
 func scanInvoice(row pgx.CollectableRow) (i Invoice, err error) {
 	err = row.Scan(&i.Kind, &i.Number, &i.Order, &i.Company, &i.RefersTo, &i.Issued, &i.By, &i.Credits, &i.Price, &i.Net,
@@ -213,9 +214,10 @@ var (
 // CreditInvoice takes credits of an invoice back in the caller's transaction: a correction in the ledger, and a credit
 // note. The notes of an invoice never exceed it, and together with the last one they are exactly it. The caller has
 // locked the invoice's order. The errors are [ErrNoInvoice], [ErrCredited], [ErrReason], [billing.ErrNegative] when the
-// company has used too many of them, [billing.ErrGranted] for a repeated key, and [accounts.ErrInvalid] for more credits
-// than are left.
-func (s *Store) CreditInvoice(ctx context.Context, tx pgx.Tx, of Invoice, c Credit, by string) (note Invoice, err error) {
+// company has used too many of them, [billing.ErrGranted] for a repeated key, and [accounts.ErrInvalid] for more
+// credits than are left.
+func (s *Store) CreditInvoice(ctx context.Context, tx pgx.Tx, of Invoice, c Credit, by string) (
+	note Invoice, err error) {
 	s = s.In(tx)
 	if of.Kind != Sale {
 		return note, ErrNoInvoice
@@ -290,8 +292,9 @@ func (s *Store) Last(ctx context.Context) (map[Kind]int64, error) {
 		func() error { last[kind] = n; return nil }, `SELECT kind, last FROM invoice_series`)
 }
 
-// Skip makes a series go on after a number, because a restore lost the invoices up to it, and returns the first and the
-// last of the lost numbers; 0 when none are lost. Customers and the tax office have them, so no other invoice gets them.
+// Skip makes a series go on after a number, because a restore lost the invoices up to it, and returns the first of
+// the lost numbers; 0 when none are lost. Customers and the tax office have them, so no other invoice gets
+// them.
 func (s *Store) Skip(ctx context.Context, kind Kind, last int64, reason string) (first int64, err error) {
 	reason, ok := accounts.OneLine(reason, MaxReason)
 	if !ok {

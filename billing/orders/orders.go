@@ -60,18 +60,20 @@ var Ways = []string{Bank, Mobile, Cash}
 
 // Errors of orders. Their texts are for the user.
 var (
-	ErrNoPrice   = accounts.Errorf(accounts.ErrInvalid, "the company has no price of a credit: set one by admin price set")
-	ErrCredits   = accounts.Errorf(accounts.ErrInvalid, "an order is for 1 to %d credits, and costs at least one franc", MaxCredits)
+	ErrNoPrice = accounts.Errorf(accounts.ErrInvalid, "the company has no price of a credit: set one by admin price set")
+	ErrCredits = accounts.Errorf(accounts.ErrInvalid, "an order is for 1 to %d credits, and costs at least one franc",
+		MaxCredits)
 	ErrManyOpen  = accounts.Errorf(accounts.ErrTooMany, "the company has %d open orders", MaxOpen)
 	ErrPaid      = accounts.Errorf(accounts.ErrExists, "the order is paid already")
 	ErrCancelled = accounts.Errorf(accounts.ErrInvalid, "the order is cancelled: order again")
 	ErrExpired   = accounts.Errorf(accounts.ErrInvalid, "the payment was made after the order had expired: order again")
 	ErrHasMoney  = accounts.Errorf(accounts.ErrInvalid, "a payment for the order is recorded: only an operator cancels it")
-	ErrReference = accounts.Errorf(accounts.ErrInvalid, "a reference has 1 to %d characters, with a letter or digit", MaxReference)
-	ErrReason    = accounts.Errorf(accounts.ErrInvalid, "a reason has 1 to %d characters", MaxReason)
-	ErrAmount    = accounts.Errorf(accounts.ErrInvalid, "a payment is of 1 to %d whole francs", MaxFrancs)
-	ErrWay       = accounts.Errorf(accounts.ErrInvalid, "a payment's way is bank, mobile or cash")
-	ErrPaidOn    = accounts.Errorf(accounts.ErrInvalid, "a payment was made within the last year, not in the future")
+	ErrReference = accounts.Errorf(accounts.ErrInvalid, "a reference has 1 to %d characters, with a letter or digit",
+		MaxReference)
+	ErrReason = accounts.Errorf(accounts.ErrInvalid, "a reason has 1 to %d characters", MaxReason)
+	ErrAmount = accounts.Errorf(accounts.ErrInvalid, "a payment is of 1 to %d whole francs", MaxFrancs)
+	ErrWay    = accounts.Errorf(accounts.ErrInvalid, "a payment's way is bank, mobile or cash")
+	ErrPaidOn = accounts.Errorf(accounts.ErrInvalid, "a payment was made within the last year, not in the future")
 )
 
 // Options are what orders need of the configuration.
@@ -105,8 +107,7 @@ func (s *Store) Terms(price billing.Centimes) Terms {
 type Order struct {
 	ID        int64
 	Company   int64
-	Name      string // of the company; only in lists of all companies
-	User      int64  // who ordered; 0: an operator
+	User      int64 // who ordered; 0: an operator
 	Credits   int64
 	Price     billing.Centimes
 	Reference string // of the payment, by the customer
@@ -204,17 +205,7 @@ func (s *Store) List(ctx context.Context, f Filter, before int64, limit int) (pa
 // alive is whether an order that is neither paid nor cancelled has not expired.
 const alive = `(o.created_at > now() - interval '30 days' OR EXISTS (SELECT FROM order_payments WHERE order_id = o.id))`
 
-// CountOpen returns the number of open orders of all companies.
-func (s *Store) CountOpen(ctx context.Context) (n int64, err error) {
-	err = s.db.QueryRow(ctx, `SELECT count(*) FROM orders o WHERE o.paid_at IS NULL AND o.cancelled_at IS NULL AND `+
-		alive).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("counting open orders: %w", err)
-	}
-	return n, nil
-}
-
-// New is an order to be placed.
+// NewOrder is an order to be placed.
 type NewOrder struct {
 	Company sms.CompanyID
 	User    int64 // 0: an operator
@@ -229,13 +220,15 @@ func (s *Store) Place(ctx context.Context, n NewOrder) (o Order, placed bool, er
 	if n.Credits < 1 || n.Credits > MaxCredits || n.Price < 1 || s.Terms(n.Price).Sum(n.Credits).Total < 1 {
 		return o, false, ErrCredits
 	}
-	if _, err := s.db.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('orders', $1))`, int64(n.Company)); err != nil {
+	if _, err := s.db.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('orders', $1))`,
+		int64(n.Company)); err != nil {
 		return o, false, fmt.Errorf("waiting for a company's orders: %w", err)
 	}
 	var id int64
 	var open int
 	err = s.db.QueryRow(ctx, `SELECT coalesce((SELECT id FROM orders WHERE once = $2 AND company_id = $1), 0),
-		(SELECT count(*) FROM orders o WHERE o.company_id = $1 AND o.paid_at IS NULL AND o.cancelled_at IS NULL AND `+alive+`)`,
+		(SELECT count(*) FROM orders o WHERE o.company_id = $1 AND o.paid_at IS NULL AND o.cancelled_at IS NULL
+		AND `+alive+`)`,
 		int64(n.Company), key(n.Once)).Scan(&id, &open)
 	switch {
 	case err != nil:
@@ -289,7 +282,8 @@ func (s *Store) SetReference(ctx context.Context, o Order, reference string) err
 	return err
 }
 
-// SetSlip stores the latest slip of an order that the caller has locked. The errors are those of [accounts.NewDocument].
+// SetSlip stores the latest slip of an order that the caller has locked. The errors are those of
+// [accounts.NewDocument].
 func (s *Store) SetSlip(ctx context.Context, o Order, name string, file []byte) error {
 	if err := o.mayChange(); err != nil {
 		return err

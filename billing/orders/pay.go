@@ -60,8 +60,8 @@ type MoreError struct{ Ordered, Credits int64 }
 
 // Error returns the text for the user.
 func (e *MoreError) Error() string {
-	return fmt.Sprintf("with this payment the order is paid too much: it pays for %d credits, not for %d; if it is right, "+
-		"say so (--more), and they are sold", e.Credits, e.Ordered)
+	return fmt.Sprintf("with this payment the order is paid too much: it pays for %d credits, not for %d; if it is "+
+		"right, say so (--more), and they are sold", e.Credits, e.Ordered)
 }
 
 func (e *MoreError) Unwrap() error { return accounts.ErrInvalid }
@@ -104,10 +104,11 @@ func (p *Payment) check() (err error) {
 // Pay records a payment of an order that the caller has locked, in the caller's transaction. When the payments reach
 // the order's sum, it sells the credits: it writes the purchase in the ledger, numbers the document and ends the order;
 // else sold is nil. A payment that pays for more credits is refused without More; what is left below the price of one
-// credit is noted as paid. by is the actor. The errors are [ErrPaid], [ErrCancelled], [ErrExpired] if the payment is from
-// after the expiry, a [RepeatedError], a [MoreError], [billing.ErrGranted] for a repeated key, and those of a wrong
-// payment.
-func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Payment, by string) (sold *Invoice, err error) {
+// credit is noted as paid. by is the actor. The errors are [ErrPaid], [ErrCancelled], [ErrExpired] if the payment is
+// from after the expiry, a [RepeatedError], a [MoreError], [billing.ErrGranted] for a repeated key, and those of a
+// wrong payment.
+func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Payment, by string) (
+	sold *Invoice, err error) {
 	s = s.In(tx)
 	if err := p.check(); err != nil {
 		return nil, err
@@ -219,6 +220,6 @@ const (
 // saleRef is the reference of an order's purchase.
 func saleRef(order int64) (ref [16]byte) {
 	copy(ref[:], SaleRef)
-	binary.BigEndian.PutUint64(ref[8:], uint64(order)) //nolint:gosec // ids are positive
+	binary.BigEndian.PutUint64(ref[8:], uint64(order))
 	return ref
 }

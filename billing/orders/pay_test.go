@@ -81,7 +81,8 @@ func TestPayWithAReferenceAgain(t *testing.T) {
 		again := p
 		again.Reference = "lu771"
 		var repeated *orders.RepeatedError
-		if _, err := w.pay(id, again); !errors.As(err, &repeated) || len(repeated.Orders) != 1 || repeated.Orders[0] != first {
+		if _, err := w.pay(id, again); !errors.As(err, &repeated) || len(repeated.Orders) != 1 ||
+			repeated.Orders[0] != first {
 			t.Errorf("order %d: %v", id, err)
 		}
 		again.Again = true
@@ -147,7 +148,8 @@ func TestPayAfterTheEnd(t *testing.T) {
 	if _, err := w.pay(cancelled, w.payment(118)); !errors.Is(err, orders.ErrCancelled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	for state, n := range map[orders.State]int{"": 4, orders.Open: 0, orders.Expired: 1, orders.Paid: 2, orders.Cancelled: 1} {
+	for state, n := range map[orders.State]int{"": 4, orders.Open: 0, orders.Expired: 1, orders.Paid: 2,
+		orders.Cancelled: 1} {
 		if list, _, err := w.List(t.Context(), orders.Filter{State: state}, 0, 10); err != nil || len(list) != n {
 			t.Errorf("%q: %d orders, %v", state, len(list), err)
 		}
@@ -189,7 +191,8 @@ func TestReceipt(t *testing.T) {
 		t.Fatalf("%+v, %v", sold, err)
 	}
 	w.in(func(tx pgx.Tx) error {
-		if _, err := w.CreditInvoice(t.Context(), tx, *sold, orders.Credit{Reason: "x"}, ""); !errors.Is(err, orders.ErrNoInvoice) {
+		if _, err := w.CreditInvoice(t.Context(), tx, *sold, orders.Credit{Reason: "x"}, ""); !errors.Is(err,
+			orders.ErrNoInvoice) {
 			t.Errorf("a credit note of a receipt: %v", err)
 		}
 		return nil

@@ -58,8 +58,8 @@ type Tax struct {
 	From   time.Time        `json:"-"`                 // midnight in Burundi
 }
 
-// InForce returns the taxes in force at a moment, each name in the order of its first mention. A tax with neither a rate
-// nor a sum has ended.
+// InForce returns the taxes in force at a moment, each name in the order of its first mention. A tax with neither a
+// rate nor a sum has ended.
 func InForce(taxes []Tax, at time.Time) (in []Tax) {
 	place := map[string]int{}
 	for _, t := range taxes {
@@ -103,10 +103,11 @@ type Terms struct {
 	Taxes []Tax // those in force
 }
 
-// Sum returns what credits cost: the price and each tax are rounded once to whole francs, half a franc up, and a rate is
-// taken of rounded sums.
+// Sum returns what credits cost: the price and each tax are rounded once to whole francs, half a franc up, and a rate
+// is taken of rounded sums.
 func (t Terms) Sum(credits int64) Sum {
-	s := Sum{Credits: credits, Price: t.Price, Net: round(credits, int64(t.Price), 100), Taxes: make([]TaxSum, len(t.Taxes))}
+	s := Sum{Credits: credits, Price: t.Price, Net: round(credits, int64(t.Price), 100),
+		Taxes: make([]TaxSum, len(t.Taxes))}
 	of := map[string]Francs{}
 	for _, later := range []bool{false, true} { // those on other taxes after these
 		for i, tax := range t.Taxes {

@@ -21,7 +21,8 @@ operator:
   invoices: {legal_form: SURL, activity_sector: Telecom, fiscal_center: DMC, commune: Mukaza, quarter: Rohero}
 `
 
-const orderKeys = "order_id company_id credits bif state total received left created_at expires_at paid_at invoice cancelled_at"
+const orderKeys = "order_id company_id credits bif state total received left created_at expires_at paid_at invoice " +
+	"cancelled_at"
 
 // TestAdminOrders: orders, payments, invoices and credit notes by command, with their JSON.
 func TestAdminOrders(t *testing.T) {
@@ -45,7 +46,8 @@ func TestAdminOrders(t *testing.T) {
 	}
 	s.refused("--again", "", append([]string{"admin"}, pay("--amount", "6800", "--reference", "vir-1")...)...)
 	s.refused("--more", "", append([]string{"admin"}, pay("--amount", "9000", "--reference", "VIR 2")...)...)
-	s.refused("in the future", "", append([]string{"admin"}, pay("--amount", "1", "--reference", "3", "--on", "2999-01-01")...)...)
+	s.refused("in the future", "", append([]string{"admin"}, pay("--amount", "1", "--reference", "3", "--on",
+		"2999-01-01")...)...)
 	whole := s.admin("", orderKeys+" sold invoice_total rest", pay("--amount", "6805", "--reference", "VIR 2")...)
 	if whole["sold"] != 1000.0 || whole["invoice"] != "F000001" || whole["rest"] != 5.0 || whole["state"] != "paid" {
 		t.Errorf("the rest: %v", whole)
@@ -56,13 +58,13 @@ func TestAdminOrders(t *testing.T) {
 
 	s.refused("at most these", "", "admin", "invoice", "credit", "--number", "F1", "--reason", "x", "--credits", spent(s))
 	invoiceKeys := "number kind order_id company_id issued_at credits bif net total"
-	note := s.admin("", invoiceKeys+" refers_to reason", "invoice", "credit", "--number", "F1", "--reason", "wrong", "--credits",
-		"100")
+	note := s.admin("", invoiceKeys+" refers_to reason", "invoice", "credit", "--number", "F1", "--reason", "wrong",
+		"--credits", "100")
 	if note["number"] != "A000001" || note["refers_to"] != "F000001" || note["total"] != 1180.0 {
 		t.Errorf("the credit note: %v", note)
 	}
-	shown := s.admin("", invoiceKeys+" taxes paid way seller customer issued_by credit_notes", "invoice", "show", "--number",
-		"F000001")
+	shown := s.admin("", invoiceKeys+" taxes paid way seller customer issued_by credit_notes", "invoice", "show",
+		"--number", "F000001")
 	if fmt.Sprint(shown["credit_notes"]) != "[A000001]" || !strings.Contains(fmt.Sprint(shown["seller"]), "4000123456") {
 		t.Errorf("the invoice: %v", shown)
 	}
@@ -90,8 +92,8 @@ func TestAdminOrders(t *testing.T) {
 		!strings.Contains(stderr, "admin invoice skip") {
 		t.Errorf("restored: %q %q", stdout, stderr)
 	}
-	if got := s.admin("", "kind skipped next", "invoice", "skip", "--last", "F7", "--reason", "restored"); got["skipped"] != 6.0 ||
-		got["next"] != "F000008" {
+	if got := s.admin("", "kind skipped next", "invoice", "skip", "--last", "F7", "--reason",
+		"restored"); got["skipped"] != 6.0 || got["next"] != "F000008" {
 		t.Errorf("skipped %v", got)
 	}
 	if code, stdout, _ := s.run("", "admin", "audit", "--json"); code != exitOK {
