@@ -23,7 +23,7 @@ import (
 
 // Check returns all mistakes in values that a process with these roles uses, or nil. Secrets of other roles may be
 // missing. Without roles, as for a command, Redis and carriers may be missing too. Check opens only
-// the certificate files of links and Redis. No problem quotes a value.
+// the certificate files of links and Redis, and the files of ebms. No problem quotes a value.
 func (c *Config) Check(roles ...string) []Problem {
 	k := &checker{lines: c.lines, roles: roles}
 	for _, p := range c.missing {
@@ -36,6 +36,7 @@ func (c *Config) Check(roles ...string) []Problem {
 	k.stores(c)
 	k.dashboard(c)
 	k.keys(c)
+	k.ebms(c)
 	k.messages(c)
 	k.smppServer(&c.SMPPServer)
 	k.retention(c)
@@ -55,6 +56,7 @@ var readers = []struct {
 	{"accounts.otp_key", Roles}, // the dispatcher writes one-time codes into texts
 	{"encryption_key", []string{"webhooks", "dashboard"}},
 	{"mail.url", []string{"webhooks", "dashboard"}},
+	{"ebms.", []string{"webhooks", "dashboard"}},
 	{"dashboard.public_url", []string{"webhooks", "dashboard"}},
 	{"carriers[", []string{"dispatcher"}},
 	{"redis.", Roles},

@@ -56,6 +56,8 @@ type Config struct {
 	Billing Billing `yaml:"billing"`
 	// Who runs this installation: the head of printed statements.
 	Operator Operator `yaml:"operator"`
+	// Invoices are reported to the tax office of Burundi (OBR): docs/ebms.md.
+	EBMS EBMS `yaml:"ebms"`
 	// All messages.
 	Messages Messages `yaml:"messages"`
 	// Messages from handsets: docs/handsets.md.
@@ -246,6 +248,21 @@ type Tax struct {
 	On []string `yaml:"on"`
 	// What the tax office's system calls it: vat, ct, tl, ott or tsce.
 	EBMS string `yaml:"ebms" max:"4"`
+}
+
+// EBMS is the tax office's system that receives invoices. With the URL, all other keys but CA are required.
+type EBMS struct {
+	// https://host:port, as the OBR gave it, without /ebms_api. Empty: off. http:// only for a simulator on this
+	// machine.
+	URL string `yaml:"url" max:"200"`
+	// User of the login.
+	Username string `yaml:"username" max:"30"`
+	// File with its password, in processes with the roles webhooks and dashboard.
+	PasswordFile string `yaml:"password_file"`
+	// The system's id from the OBR, mostly the username. It is part of the identifier on invoices.
+	SystemID string `yaml:"system_id" max:"30"`
+	// PEM file of authorities that may sign its certificate, besides those that the machine trusts.
+	CA string `yaml:"ca"`
 }
 
 // Messages bounds a message's life.

@@ -18,6 +18,7 @@ import (
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
+	"intumwa/billing/ebms"
 	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/contacts"
@@ -96,6 +97,8 @@ type Deps struct {
 
 	Verifications *verifications.Store // for look-ups only, like Messages
 	Orders        *orders.Store
+
+	TaxOffice *ebms.Client // the eBMS of the OBR; nil: it is not told of invoices
 
 	Sends  *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
 	Mailer *mail.Mailer

@@ -87,6 +87,12 @@ func (d *Dashboard) adminNav(v *web.Visit) []web.NavGroup {
 		customers.Items = append(customers.Items, group(
 			"", web.NavItem{Path: "/admin/smpp", Text: "tab.smpp", Icon: "smpp"}).Items...)
 	}
+	money := group("tab.money", web.NavItem{Path: "/admin/orders", Text: "nav.orders", Icon: "done"},
+		web.NavItem{Path: "/admin/invoices", Text: "nav.invoices", Icon: "docs"},
+		web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"})
+	if d.deps.TaxOffice != nil {
+		money.Items = append(money.Items, group("", web.NavItem{Path: "/admin/ebms", Text: "nav.ebms", Icon: "docs"}).Items...)
+	}
 	return []web.NavGroup{
 		group("", web.NavItem{Path: "/", Text: "nav.home", Icon: "home"}),
 		group("nav.carriers", web.NavItem{Path: "/admin/links", Text: "tab.links", Icon: "hook"},
@@ -94,9 +100,7 @@ func (d *Dashboard) adminNav(v *web.Visit) []web.NavGroup {
 			web.NavItem{Path: "/admin/receipts", Text: "tab.receipts", Icon: "message"},
 			web.NavItem{Path: "/admin/inbound", Text: "tab.inbound", Icon: "received"}),
 		customers,
-		group("tab.money", web.NavItem{Path: "/admin/orders", Text: "nav.orders", Icon: "done"},
-			web.NavItem{Path: "/admin/invoices", Text: "nav.invoices", Icon: "docs"},
-			web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"}),
+		money,
 		group("nav.security", web.NavItem{Path: "/admin/users", Text: "tab.users", Icon: "people"},
 			web.NavItem{Path: "/admin/acts", Text: "tab.acts", Icon: "docs"}),
 		group("", web.NavItem{Path: "/account", Text: "nav.account", Icon: "account"}),

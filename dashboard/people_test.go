@@ -49,7 +49,8 @@ var roleRoutes = map[string]string{
 		"reader": `GET /messages GET /messages/:id GET /messages.csv GET /messages/exports POST /messages/exports GET ` +
 		`/messages/exports/:export/messages.csv GET /quality GET /quality.csv GET /campaigns GET /batches/:id GET ` +
 		`/received GET /received.csv
-		GET /opt-outs GET /opt-outs.csv GET /senders GET /verifications GET /contacts GET /contacts/:id GET /contacts/groups`,
+		GET /opt-outs GET /opt-outs.csv GET /senders GET /verifications GET /contacts GET /contacts/:id GET /contacts/groups
+		GET /conversations GET /conversations/with`,
 	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft GET ` +
 		`/campaigns/drafts/:draft/lines.csv POST /campaigns/drafts/:draft/send
 		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop GET /batches/:id/left-out.csv POST ` +
@@ -58,7 +59,8 @@ var roleRoutes = map[string]string{
 		POST /contacts/export.csv POST /contacts/export.xlsx POST /contacts/ticked GET /contacts/new POST /contacts/new
 		POST /contacts/:id POST /contacts/:id/delete POST /contacts/groups POST /contacts/groups/:id
 		POST /contacts/groups/:id/delete GET /contacts/import POST /contacts/import GET /contacts/imports/:id
-		GET /contacts/imports/:id/lines.csv POST /contacts/imports/:id/confirm POST /contacts/imports/:id/drop`,
+		GET /contacts/imports/:id/lines.csv POST /contacts/imports/:id/confirm POST /contacts/imports/:id/drop
+		POST /conversations/read POST /conversations/with`,
 	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST ` +
 		`/smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST ` +
 		`/webhook/pulled POST /webhook/rotate
@@ -136,13 +138,13 @@ func TestPagesMatchRoles(t *testing.T) {
 	w.exec(`insert into opt_outs (company_id, phone_number, sender, source) values ($1, '+25761234569', '', 'api')`,
 		company.ID)
 	menus := map[accounts.Role]string{
-		accounts.RoleOwner: "/ /messages /campaigns /contacts /received /opt-outs /verifications /charts /quality /keys /smpp " +
+		accounts.RoleOwner: "/ /messages /campaigns /contacts /conversations /received /opt-outs /verifications /charts /quality /keys /smpp " +
 			"/deliveries /test-number /company /people /senders /orders /statement /account",
-		accounts.RoleSender: "/ /messages /campaigns /contacts /received /opt-outs /verifications /charts /quality /senders /account",
-		accounts.RoleDeveloper: "/ /messages /campaigns /contacts /received /opt-outs /verifications /charts /quality /keys /smpp " +
+		accounts.RoleSender: "/ /messages /campaigns /contacts /conversations /received /opt-outs /verifications /charts /quality /senders /account",
+		accounts.RoleDeveloper: "/ /messages /campaigns /contacts /conversations /received /opt-outs /verifications /charts /quality /keys /smpp " +
 			"/deliveries /test-number /senders /account",
 		accounts.RoleFinance: "/ /charts /orders /statement /account",
-		accounts.RoleReader:  "/ /messages /campaigns /contacts /received /opt-outs /verifications /charts /quality /senders /account",
+		accounts.RoleReader:  "/ /messages /campaigns /contacts /conversations /received /opt-outs /verifications /charts /quality /senders /account",
 	}
 	for _, role := range accounts.Roles {
 		c, person := w.person(company, role)

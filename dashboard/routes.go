@@ -181,6 +181,10 @@ func (d *Dashboard) routes() {
 	r.GET("/admin/invoices", r.Admin(d.money.AdminInvoices))
 	r.GET("/admin/invoices.csv", r.Admin(d.money.ExportInvoices))
 	r.GET("/admin/invoices/:name", r.Admin(d.money.AdminInvoice))
+	if d.deps.TaxOffice != nil {
+		r.GET("/admin/ebms", r.Admin(d.money.Unreported))
+		r.POST("/admin/ebms", r.Admin(d.money.ReportInvoice))
+	}
 	r.GET("/admin/companies/:id/document", r.Admin(d.settings.AdminDocument))
 	r.POST("/admin/companies/:id/document/delete", r.Admin(d.administration.DeleteDocument))
 	r.GET("/admin/companies/:id/exports", r.Admin(d.following.AdminExports))

@@ -42,7 +42,9 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 
 // walk plays TestByHand in a language.
 func walk(t *testing.T, language, axe string) {
-	w := newWorld(t, sells(t))
+	office, withOffice := newTaxOffice(t)
+	w := newWorld(t, func(d *Deps, o *Options) { sells(t)(d, o); withOffice(d, o) })
+	w.reports()
 	w.strays()
 	seen := map[string]bool{}
 	var all []*person
@@ -83,6 +85,7 @@ func walk(t *testing.T, language, axe string) {
 		{"orders", narrow, func() { p.buys(a) }},
 		{"files", wide, func() { p.takesFiles() }},
 		{"figures", wide, func() { p.readsFigures(company) }},
+		{"tax office", wide, func() { a.asksTaxOffice(office, company) }},
 		{"administrator", wide, func() { a.administers(company) }},
 		{"people", narrow, func() { p.worksWithOthers(jean, "jean."+email) }},
 		{"account", wide, func() { p.guardsAccount(email) }},
@@ -736,7 +739,11 @@ func (p *person) buys(a *person) {
 	p.look("orders-paid")
 	p.press("order.name", 1)
 	p.look("order-paid")
+	p.w.until("the tax office has both", func() bool {
+		return p.w.count(`SELECT count(*) FROM ebms_reports WHERE finished_at IS NOT NULL`) == 2
+	})
 	p.open("/invoices/F000001")
+	p.sees("ebms.received")
 	p.look("invoice")
 	p.open("/invoices/A000001")
 	p.look("credit-note")

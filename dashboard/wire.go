@@ -1,6 +1,9 @@
 package dashboard
 
 import (
+	"context"
+
+	"intumwa/billing/ebms"
 	"intumwa/dashboard/administration"
 	contactpages "intumwa/dashboard/contacts"
 	"intumwa/dashboard/develop"
@@ -44,6 +47,11 @@ func (d *Dashboard) wire() {
 		Reports:  reports.Deps{Companies: r.Companies, Ledger: r.Statements, Statistics: r.Statistics},
 		Operator: o.Operator, Carriers: board.Carriers, Owner: d.settings.Owner,
 		By: func(v *web.Visit) money.Changes { return d.by(v) }}
+	if r.TaxOffice != nil {
+		d.money.Unsent = func(ctx context.Context, limit int) ([]ebms.Report, error) {
+			return ebms.Pending(ctx, r.Pool, limit)
+		}
+	}
 	d.sending = sending.Pages{Deps: sending.Deps{Intake: r.Intake, Campaigns: r.Campaigns, Messages: r.Messages,
 		Contacts: r.Contacts, Holders: r.Holders, Senders: r.Senders, TestNumbers: r.TestNumbers, Ledger: r.Ledger,
 		Verifications: r.Verifications}, Sends: r.Sends, Test: test,
@@ -62,5 +70,6 @@ func (d *Dashboard) wire() {
 	d.administration = administration.Pages{Deps: administration.Deps{Pool: r.Pool, Companies: r.Companies,
 		People: r.People, Keys: r.Keys, Webhooks: r.Webhooks, Ledger: r.Ledger, Senders: r.Senders,
 		Verifications: r.Verifications}, Board: board, Routes: r.Intake.Routes,
-		By: func(v *web.Visit) administration.Changes { return d.by(v) }, Words: d.words, Operator: o.Operator}
+		By: func(v *web.Visit) administration.Changes { return d.by(v) }, Words: d.words, Operator: o.Operator,
+		TaxOffice: r.TaxOffice}
 }

@@ -16,6 +16,7 @@
 #   RUN_WEBHOOK_PORT  2781     the webhook receiver
 #   RUN_MAIL_PORT     2525     the mail catcher
 #   RUN_MAILS_PORT    2782     its page
+#   RUN_EBMS_PORT     2783     the simulated eBMS of the tax office
 set -euo pipefail
 umask 077
 cd "$(dirname "$0")/.."
@@ -30,6 +31,7 @@ sim_port=${RUN_SIM_PORT:-2780}
 webhook_port=${RUN_WEBHOOK_PORT:-2781}
 mail_port=${RUN_MAIL_PORT:-2525}
 mails_port=${RUN_MAILS_PORT:-2782}
+ebms_port=${RUN_EBMS_PORT:-2783}
 
 die() {
 	echo "run: $*" >&2
@@ -104,6 +106,7 @@ need_port "$sim_port" "the simulated carriers' page" RUN_SIM_PORT
 need_port "$webhook_port" "the webhook receiver" RUN_WEBHOOK_PORT
 need_port "$mail_port" "the mail catcher" RUN_MAIL_PORT
 need_port "$mails_port" "the mail catcher's page" RUN_MAILS_PORT
+need_port "$ebms_port" "the simulated eBMS" RUN_EBMS_PORT
 
 # --- starting and ending
 
@@ -210,10 +213,11 @@ DATABASE_URL='' REDIS_URL=''
 if [ -s "$demo/otp_key" ] && [ "$(wc -c <"$demo/otp_key")" -lt 32 ]; then # an older demo may have a shorter one
 	rm -f "$demo/otp_key"
 fi
-for secret in otp_key encryption_key webhook_secret password admin_password; do
+for secret in otp_key encryption_key webhook_secret password admin_password ebms_password; do
 	[ -s "$demo/$secret" ] || case $secret in
 	otp_key | encryption_key) head -c 32 /dev/urandom | base64 >"$demo/$secret" ;;
 	webhook_secret) printf 'whsec_%s\n' "$(head -c 32 /dev/urandom | base64)" >"$demo/$secret" ;;
+	ebms_password) random_word | head -c 20 >"$demo/$secret" ;;
 	*) random_word >"$demo/$secret" ;;
 	esac
 done
@@ -254,6 +258,23 @@ redis:
 accounts:
   otp_key: "$(cat "$demo/otp_key")"
 encryption_key: "$(cat "$demo/encryption_key")"
+operator:
+  name: Demo Operator SURL
+  nif: "4000000001"
+  trade_register: "12345/26"
+  address: "Boulevard de l'Uprona 1, Bujumbura"
+  phone: "+25722000000"
+  email: operator@intumwa.example
+  bank_accounts: ["DEMO BANK 1234567-89, Demo Operator SURL"]
+  mobile_money: ["Demo money, merchant 12345"]
+  taxes:
+    - {name: TVA, rate: 18%, from: 2026-01-01, ebms: vat}
+  invoices: {legal_form: SURL, activity_sector: Télécommunications, fiscal_center: DMC, commune: Mukaza, quarter: Rohero, vat_taxpayer: "true"}
+ebms:
+  url: http://127.0.0.1:$ebms_port
+  username: ws400000000100001
+  password_file: $demo/ebms_password
+  system_id: ws400000000100001
 webhooks:
   allow_private: true
 carriers:
@@ -287,6 +308,7 @@ admin company company_id company create --owner "$email" --name 'Demo company' -
 company=$(cat "$demo/company")
 admin sender sender_id sender create --company "$company" --name DEMO --approved
 admin token token token create --user "$email" --name demo
+admin price bif price set --from "$(date +%Y-%m-01)" --bif 10
 cp "$demo/token" "$run/token"
 rm -f "$demo/webhook" # the receiver's port may have changed
 admin webhook url webhook set --company "$company" --url "http://127.0.0.1:$webhook_port/" \
@@ -305,6 +327,10 @@ wait_for "the webhook receiver" listening "$webhook_port"
 
 start mails "$dev" mail-catcher --listen "127.0.0.1:$mail_port" --page "127.0.0.1:$mails_port"
 wait_for "the mail catcher" listening "$mails_port"
+
+EBMS_SIM_PASSWORD=$(cat "$demo/ebms_password") start ebms "$dev" ebms-sim --listen "127.0.0.1:$ebms_port" \
+	--username ws400000000100001 --store "$run/ebms.json"
+wait_for "the simulated eBMS" listening "$ebms_port"
 
 start gateway "$intumwa" serve --config "$config"
 wait_for "the gateway" ready
@@ -326,6 +352,7 @@ Its webhook appears below.
     customer       $email  password $(cat "$demo/password")
     administrator  admin@example.com  password $(cat "$demo/admin_password")
   mails      http://127.0.0.1:$mails_port/
+  tax office http://127.0.0.1:$ebms_port/  the invoices that it received
   metrics    http://127.0.0.1:$ops_port/metrics
   logs       $logs/gateway.log (carriers.log, webhooks.log)
   operator   bin/intumwa admin links --config $config

@@ -137,7 +137,7 @@ func (s *Store) issue(ctx context.Context, i *Invoice) error {
 	if err != nil {
 		return fmt.Errorf("issuing a document of order %d: %w", i.Order, err)
 	}
-	return nil
+	return s.queue(ctx, i)
 }
 
 const invoiceColumns = `kind, number, order_id, company_id, coalesce(refers_to, 0), issued_at, issued_by, credits,

@@ -80,6 +80,7 @@ var (
 type Options struct {
 	Taxes  []Tax
 	Seller *Seller // on invoices; nil: none are configured, and a sale gets a receipt
+	EBMS   string  // id of this system at the tax office, which must have every invoice; empty: it is not told
 }
 
 // Store reads and changes orders. It is safe for concurrent use.

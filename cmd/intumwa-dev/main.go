@@ -16,6 +16,7 @@ type commands struct {
 	CarrierSim  carrierSimCmd  `cmd:"" name:"carrier-sim" help:"Play a carrier's SMSC."`
 	WebhookEcho webhookEchoCmd `cmd:"" name:"webhook-echo" help:"Play a customer's webhook endpoint."`
 	MailCatcher mailCatcherCmd `cmd:"" name:"mail-catcher" help:"Play a mail server."`
+	EBMSSim     ebmsSimCmd     `cmd:"" name:"ebms-sim" help:"Play the eBMS of the tax office (OBR)."`
 }
 
 // output is where a command prints.

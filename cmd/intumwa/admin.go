@@ -171,7 +171,7 @@ func (o *operator) senders() *senders.Store     { return senders.New(o.pool, o.c
 func (o *operator) keys() *keys.Store {
 	return keys.New(o.pool, []byte(o.config.Accounts.OTPKey), nil)
 }
-func (o *operator) orders() *orders.Store { return orders.New(o.pool, o.config.Operator.Sales()) }
+func (o *operator) orders() *orders.Store { return orders.New(o.pool, o.config.Sales()) }
 func (o *operator) testNumbers() *testnumbers.Store {
 	return testnumbers.New(o.pool, testnumbers.Options{Key: []byte(o.config.Accounts.OTPKey)})
 }

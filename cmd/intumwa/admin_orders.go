@@ -123,10 +123,12 @@ func (c *adminOrderCancelCmd) do(ctx context.Context, o *operator) (any, error) 
 }
 
 type adminInvoiceCmd struct {
-	List   adminInvoiceListCmd   `cmd:"" help:"List the documents of a period: invoices F…, credit notes A…, receipts R…"`
-	Show   adminInvoiceShowCmd   `cmd:"" help:"Show a document with everything that it prints."`
-	Credit adminInvoiceCreditCmd `cmd:"" help:"Correct an invoice by a credit note, which takes its credits back."`
-	Skip   adminInvoiceSkipCmd   `cmd:"" help:"After a restore: go on after a number that customers or the tax office have."`
+	List    adminInvoiceListCmd    `cmd:"" help:"List the documents of a period: invoices F…, credit notes A…, receipts R…"`
+	Show    adminInvoiceShowCmd    `cmd:"" help:"Show a document with everything that it prints."`
+	Credit  adminInvoiceCreditCmd  `cmd:"" help:"Correct an invoice by a credit note, which takes its credits back."`
+	Pending adminInvoicePendingCmd `cmd:"" help:"List invoices and credit notes that the tax office does not have, with its words."`
+	Report  adminInvoiceReportCmd  `cmd:"" help:"Report a refused invoice to the tax office again, or note how it was settled."`
+	Skip    adminInvoiceSkipCmd    `cmd:"" help:"After a restore: go on after a number that customers or the tax office have."`
 }
 
 type adminInvoiceListCmd struct {

@@ -24,7 +24,7 @@ type configCmd struct {
 }
 
 type configCheckCmd struct {
-	Connect bool `help:"Also connect to PostgreSQL, Redis, the mail server and the SMSCs; nothing binds."`
+	Connect bool `help:"Also connect to PostgreSQL, Redis, the mail server and the SMSCs (nothing binds), and log in at the eBMS."`
 
 	Roles []string `help:"For a process with these roles. Default: all." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
 }
@@ -81,6 +81,9 @@ func connections(c *configs.Config, roles []string) []connection {
 			}
 			return tryAddress(ctx, server.Address, nil)
 		}})
+	}
+	if c.EBMS.URL != "" && (slices.Contains(roles, "webhooks") || slices.Contains(roles, "dashboard")) {
+		list = append(list, connection{"ebms.url", func(ctx context.Context) (string, error) { return tryEBMS(ctx, &c.EBMS) }})
 	}
 	if !slices.Contains(roles, "dispatcher") {
 		return list

@@ -60,6 +60,7 @@ func TestInterface(t *testing.T) {
 		{"order list --state open", "order_id company_id credits state total received left invoice"},
 		{"order pay --id 1 --amount 100000 --way cash --reference 1 --more", "order_id state received left invoice"},
 		{"order show --id 1", "order_id state invoice payments"},
+		{"invoice pending", ""},
 		{"invoice list --from 2026-01 --to 2030-12", "number kind order_id company_id issued_at credits net total"},
 		{"tariff set --carrier leo --from 2026-02-01 --bif 7", "carrier valid_from bif"},
 		{"tariff list", "carrier valid_from bif"},

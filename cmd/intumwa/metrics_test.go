@@ -76,7 +76,12 @@ func registeredMetrics(t *testing.T) map[string]registered {
 	t.Helper()
 	client, prefix := testenv.Redis(t)
 	redisServer := client.Options()
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s := newShell(t, fmt.Sprintf(`
+ebms: {url: "http://127.0.0.1:1", username: ws1, system_id: ws1, password_file: %q}
 api: {listen: "127.0.0.1:0"}
 ops: {listen: "127.0.0.1:0"}
 dashboard: {listen: "127.0.0.1:0"}
@@ -85,7 +90,7 @@ smpp_server: {listen: "127.0.0.1:0"}
 database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a, password: b}]}]
-`, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix))
+`, password, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix))
 	config, err := configs.Load(s.config, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"intumwa/accounts/senders"
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
+	"intumwa/billing/ebms"
 	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/contacts"
@@ -74,7 +75,8 @@ func (s *shell) pages() *pages {
 		Handsets: handsets.New(pool), Verifications: verifications.New(pool, nil),
 		Campaigns: campaigns.New(campaigns.Deps{Pool: pool}), Exports: files, Mailer: mailer,
 		Contacts: contacts.New(pool), Imports: contacts.NewImports(pool, sms.NewPlan(), slog.New(slog.DiscardHandler)),
-		Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
+		TaxOffice: ebms.NewClient(ebms.Access{}),
+		Webhooks:  webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -243,6 +245,17 @@ func TestPageAndCommand(t *testing.T) {
 			root.post("/admin/tariffs", "carrier", "leo", "tariff_from", "2026-01-01", "tariff",
 				"7")
 		}, command: "tariff|set|--carrier|leo|--from|2026-01-02|--bif|7"},
+		{name: "report an invoice", prepare: `with s as (insert into invoice_series values ('sale', 2, now())
+			on conflict do nothing), o as (insert into orders (company_id, credits, centimes, paid_at) values (1, 1, 100, now()),
+			(2, 1, 100, now()) returning id, company_id), i as (insert into invoices (kind, number, order_id, company_id,
+			issued_at, issued_by, credits, centimes, net, taxes, total, paid, seller, customer, ref) select 'sale', company_id, id,
+			company_id, now(), 'x', 1, 100, 1, '[]', 1, 1, '{}', '{}', gen_random_uuid() from o)
+			insert into ebms_reports (name, identifier, issued_at, refused_at) select 'F00000' || company_id, 'x', now(), now()
+			from o`, page: func() { root.post("/admin/ebms", "invoice", "F000001", "do", "again") },
+			command: "invoice|report|--number|F000002"},
+		{name: "report an invoice without the NIF", page: func() {
+			root.post("/admin/ebms", "invoice", "F000001", "do", "without")
+		}, command: "invoice|report|--number|f2|--without-nif"},
 		{name: "approve a sender", prepare: `insert into senders (id, company_id, name, country,
 			purpose) overriding system value values (1, 1, 'ISOKO', 'BI', 'news'), (2, 2, 'ISOKO', 'BI', 'news')`,
 			page:    func() { root.post("/admin/senders/1/approve", "page", "/admin/senders") },

@@ -28,7 +28,7 @@ const impersonal = `
 	`api_tokens.alphabet
 	verifications.carrier verifications.earlier conversions.carrier feedback.carrier batches.left_out contact_imports.stopped ` +
 	`event_readers.home event_readers.timeline
-	order_payments.way invoices.kind invoices.number invoices.way invoice_series.kind invoice_gaps.kind
+	order_payments.way invoices.kind invoices.number invoices.way invoice_series.kind invoice_gaps.kind ebms_reports.name ebms_reports.refers_to
 `
 
 // TestPrivacyPage: docs/retention.md names every column of every table that can hold a number or a text, except

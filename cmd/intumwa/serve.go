@@ -26,6 +26,7 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/api"
 	"intumwa/billing"
+	"intumwa/billing/ebms"
 	"intumwa/billing/orders"
 	"intumwa/campaigns"
 	"intumwa/configs"
@@ -303,6 +304,16 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var office *ebms.Client
+	if g.has("webhooks") || g.has("dashboard") {
+		if office, err = taxOffice(&c.EBMS); err != nil {
+			return err
+		}
+	}
+	sales := orders.New(pool, c.Sales())
+	if g.has("webhooks") && office != nil {
+		life.run("tax office", g.reporter(pool, office, sales).Run)
+	}
 	if g.has("webhooks") {
 		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), c.Operator.Email, g.log)
 		if err != nil {
@@ -328,7 +339,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
 			Handsets:      handsets.New(lookups),
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
-			Statements:    billing.New(lookups), Orders: orders.New(pool, c.Operator.Sales()), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
+			Statements:    billing.New(lookups), TaxOffice: office, Orders: sales, Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}

@@ -78,6 +78,8 @@ type adminCompanyPage struct {
 	Counts   lookup.Counts
 	Acts     []actRow
 	Kinds    []web.Option // of an adjustment
+	Office   bool         // the OBR can be asked about the NIF
+	NIF      *nifAnswer   // nil: it was not asked
 }
 
 // AdminCompany is GET /admin/companies/:id.
@@ -128,6 +130,9 @@ func (ps *Pages) companyPage(v *web.Visit) (data adminCompanyPage, err error) {
 		return data, err
 	}
 	data.Acts = ps.actRows(v, list)
+	if data.Office = ps.TaxOffice != nil && data.Facts.NIF != ""; data.Office && v.C.Query("nif") == "ask" {
+		data.NIF = ps.askOBR(v, data.Facts.NIF)
+	}
 	data.Kinds = v.Options("no", "credits.kind.purchase", "yes", "credits.kind.correction")
 	return data, nil
 }

@@ -12,6 +12,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
 	"intumwa/billing"
+	"intumwa/billing/ebms"
 	"intumwa/dashboard/web"
 	"intumwa/operations"
 	"intumwa/sms"
@@ -31,6 +32,8 @@ type Pages struct {
 	By       func(*web.Visit) Changes
 	Words    *texts.Texts
 	Operator web.Operator
+
+	TaxOffice *ebms.Client // nil: it is not configured
 }
 
 // Deps are what these pages call.

@@ -12,6 +12,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/billing"
+	"intumwa/billing/ebms"
 	"intumwa/billing/orders"
 	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
@@ -258,6 +259,7 @@ type paperPage struct {
 	Order    int64
 	Sum      orders.Sum
 	Invoice  *orders.Invoice // nil: a proforma
+	Report   *ebms.Report    // to the tax office; nil: it is not reported
 	Payments []orders.Recorded
 	Received orders.Francs // of a proforma
 	At       time.Time
@@ -308,6 +310,13 @@ func (ps *Pages) invoice(v *web.Visit, company int64, back string) error {
 		p.Seller = &i.Seller
 	}
 	p.Operator.Name = cmp.Or(p.Operator.Name, "Intumwa")
+	if err == nil {
+		var reports map[string]ebms.Report
+		reports, err = ps.Deps.Orders.Reported(v.Ctx(), i.Name())
+		if r, has := reports[i.Name()]; has {
+			p.Report = &r
+		}
+	}
 	if err == nil && kind != orders.CreditNote {
 		p.Payments, err = ps.Deps.Orders.Payments(v.Ctx(), i.Order)
 	}

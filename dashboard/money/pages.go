@@ -7,6 +7,7 @@ import (
 	"html/template"
 
 	"intumwa/billing"
+	"intumwa/billing/ebms"
 	"intumwa/billing/orders"
 	"intumwa/dashboard/web"
 	"intumwa/internal/throttle"
@@ -29,7 +30,9 @@ type Pages struct {
 	Papers    *throttle.Throttle                           // uploads of a company
 	Carriers  func(context.Context) ([]string, error)      // with links
 	Owner     func(*web.Visit, web.Tenant) (string, error) // of the company
-	By        func(*web.Visit) Changes
+	// what the tax office does not have; nil: it is not told of invoices
+	Unsent func(ctx context.Context, limit int) ([]ebms.Report, error)
+	By     func(*web.Visit) Changes
 }
 
 // Deps are what these pages call.
@@ -41,6 +44,7 @@ type Deps struct {
 
 // Changes are those that the audit log has.
 type Changes interface {
+	ReportInvoice(ctx context.Context, name string, to ebms.Retry) (ebms.Report, error)
 	SetCompany(ctx context.Context, id int64, to operations.CompanyChange) (operations.Settings, error)
 	PlaceOrder(ctx context.Context, ask operations.Ask) (orders.Order, error)
 	SetOrderReference(ctx context.Context, company sms.CompanyID, id int64, reference string) error

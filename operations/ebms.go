@@ -1,0 +1,31 @@
+package operations
+
+import (
+	"context"
+
+	"intumwa/billing/ebms"
+	"intumwa/billing/orders"
+)
+
+// ReportInvoice makes an invoice or credit note that the tax office does not have due again, or notes how an operator
+// settled it with the office. The errors are those of [ebms.Again] and [orders.ParseName].
+func (a Actor) ReportInvoice(ctx context.Context, name string, to ebms.Retry) (is ebms.Report, err error) {
+	kind, number, err := orders.ParseName(name)
+	if err != nil {
+		return is, err
+	}
+	name = orders.Name(kind, number)
+	state := func(r ebms.Report) fields {
+		return fields{"state": r.State(), "without_nif": r.WithoutNIF, "note": r.Note}
+	}
+	err = a.tell(ctx, func(in within) (act, error) {
+		var was ebms.Report
+		if was, is, err = ebms.Again(ctx, in.Tx, name, to); err != nil {
+			return act{}, err
+		}
+		i, err := in.orders().Invoice(ctx, kind, number)
+		return act{name: "invoice.report", subject: "invoice " + name, company: i.Company, before: state(was),
+			after: state(is)}, err
+	})
+	return is, err
+}
