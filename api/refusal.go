@@ -30,13 +30,15 @@ const (
 	onSends   operations = "sendSms sendBulk sendTemplate"
 	onPaid               = onSends + " createVerification"
 	onBatches operations = "sendBulk sendTemplate"
-	onBodies             = onPaid + " previewSms putTestNumber verifyTestNumber addOptOuts checkVerification sendFeedback " +
+	onBodies             = onPaid + " previewSms putTestNumber verifyTestNumber addOptOuts checkVerification " +
+		"sendFeedback " +
 		onContactBody
 	onLists               = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts " + onContactLists
 	onFiltered            = onLists + " removeOptOut getUsage"
 	onCancels  operations = "cancelSms cancelBatch cancelBatchByID"
 	onNamed               = "getVerification checkVerification cancelVerification sendFeedback getSms getBatch " +
-		"listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onContactOnes + " " + onCancels
+		"listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onContactOnes +
+		" " + onCancels
 	onReads = onLists + " listEvents getVerification getSms getBatch getBalance getUsage getTestNumber " +
 		"getWebhookDelivery getInbound " + onContactReads
 	onAsked = onReads + " removeOptOut cancelVerification deleteContact deleteGroup " + onCancels
@@ -232,7 +234,8 @@ var (
 			"Envoyez-le demain, ou demandez-nous une limite plus élevée."})
 	_ = refusalOfRule("group_left_out", intake.RefuseAllLeftOut, "sendTemplate", retryNo,
 		words{"Every member has opted out, has no carrier, or is at a carrier where the sender is not registered.",
-			"Chaque membre s’est désinscrit, n’a pas d’opérateur, ou relève d’un opérateur où l’expéditeur n’est pas enregistré."},
+			"Chaque membre s’est désinscrit, n’a pas d’opérateur, ou relève d’un opérateur où l’expéditeur n’est pas " +
+				"enregistré."},
 		words{"Send to another group.", "Envoyez à un autre groupe."})
 	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("batch", "N", "N", "N"), onBatches, retryNo,
 		words{"The same limit, for a whole batch. Nothing was queued.",

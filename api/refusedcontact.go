@@ -45,7 +45,8 @@ var (
 	groupNameTaken = newInvalid("name_taken", "name", "The name is that of another group.", "createGroup changeGroup",
 		words{"Case and accents do not count.", "La casse et les accents ne comptent pas."},
 		words{"Use that group, or give another name.", "Utilisez ce groupe, ou donnez un autre nom."})
-	groupInvalid = newInvalid("group_invalid", "group", "The group must be the id of a group.", "sendTemplate listContacts",
+	groupInvalid = newInvalid("group_invalid", "group", "The group must be the id of a group.",
+		"sendTemplate listContacts",
 		words{"It is not a whole number above 0.", "Ce n’est pas un nombre entier supérieur à 0."},
 		words{"Give the id of GET /v1/groups.", "Donnez l’id que renvoie GET /v1/groups."})
 	groupToo = newInvalid("group_and_recipients", "group", "The group must not be given together with recipients.",

@@ -1,7 +1,7 @@
 // Package billing has the credit ledger. No other package changes a balance.
 //
-// Credits change by ChargeAll and Locked.Charge (intake), Refund and RefundNow (dispatcher), PayOwed (housekeeping), and
-// Adjust and Grant (operations).
+// Credits change by ChargeAll and Locked.Charge (intake), Refund and RefundNow (dispatcher), PayOwed (housekeeping),
+// and Adjust and Grant (operations).
 //
 // One credit pays for one segment (rule api 8). A company's balance is one row, and every change of it is one ledger
 // row in the same transaction, so that always

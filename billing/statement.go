@@ -19,10 +19,11 @@ type Entry struct {
 	ID           int64
 	At           time.Time
 	Kind         string
-	Amount       int64     // credits; negative: a debit
-	BalanceAfter int64     // running balance
-	Ref          *[16]byte // ULID of the message or batch (send) or of the message (refund); key of an adjustment, if it has one
-	Note         string
+	Amount       int64 // credits; negative: a debit
+	BalanceAfter int64 // running balance
+	// ULID of the message or batch (send) or of the message (refund); key of an adjustment, if it has one
+	Ref  *[16]byte
+	Note string
 }
 
 // StatementFilter selects rows of a statement; a zero field selects all.

@@ -57,7 +57,8 @@ const fetched = 1000 // contacts at a time
 func Open(ctx context.Context, tx pgx.Tx, company int64, a Audience) (next func() (Contact, error), err error) {
 	groups, without := a.ids()
 	if _, err := tx.Exec(ctx, `DECLARE audience NO SCROLL CURSOR FOR
-			SELECT c.id, c.company_id, c.phone_number, c.name, c.language, c.fields FROM contacts c WHERE c.company_id = $1 AND c.id IN (SELECT contact_id FROM contact_members
+			SELECT c.id, c.company_id, c.phone_number, c.name, c.language, c.fields FROM contacts c
+			WHERE c.company_id = $1 AND c.id IN (SELECT contact_id FROM contact_members
 			WHERE group_id = ANY($2)) AND NOT EXISTS (SELECT FROM contact_members m WHERE m.contact_id = c.id
 			AND m.group_id = ANY($3)) ORDER BY c.id`, company, groups, without); err != nil {
 		return nil, fmt.Errorf("reading the members of groups: %w", err)

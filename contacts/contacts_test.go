@@ -74,7 +74,8 @@ func TestPut(t *testing.T) {
 		}
 	}
 	_, err := d.Create(t.Context(), 1, entry("+25779000001", "Other"))
-	if wrong, is := errors.AsType[*contacts.Fault](err); !is || wrong.Key != "contact.wrong.taken" || wrong.Args[0] != c.ID {
+	if wrong, is := errors.AsType[*contacts.Fault](err); !is || wrong.Key != "contact.wrong.taken" ||
+		wrong.Args[0] != c.ID {
 		t.Error(err)
 	}
 	if c := d.byNumber(1, "+25779000001"); c.Name != "" {
@@ -258,10 +259,11 @@ func TestList(t *testing.T) {
 		want int
 		less func(a, b contacts.Contact) bool
 	}{
-		"all":              {contacts.Filter{}, 25, func(a, b contacts.Contact) bool { return a.ID > b.ID }},
-		"group":            {contacts.Filter{Group: group}, 13, func(a, b contacts.Contact) bool { return a.ID > b.ID }},
-		"name":             {contacts.Search("ERI"), 10, func(a, b contacts.Contact) bool { return a.ID != b.ID }},
-		"number":           {contacts.Search("79 00 00 1"), 10, func(a, b contacts.Contact) bool { return a.Number < b.Number }},
+		"all":   {contacts.Filter{}, 25, func(a, b contacts.Contact) bool { return a.ID > b.ID }},
+		"group": {contacts.Filter{Group: group}, 13, func(a, b contacts.Contact) bool { return a.ID > b.ID }},
+		"name":  {contacts.Search("ERI"), 10, func(a, b contacts.Contact) bool { return a.ID != b.ID }},
+		"number": {contacts.Search("79 00 00 1"), 10,
+			func(a, b contacts.Contact) bool { return a.Number < b.Number }},
 		"number, whole":    {contacts.Search("00257 79000012"), 1, nil},
 		"name in group":    {contacts.Filter{Name: "éric", Group: group}, 5, func(a, b contacts.Contact) bool { return true }},
 		"number in group":  {contacts.Filter{Number: "+2577900001", Group: group}, 5, func(a, b contacts.Contact) bool { return a.Number < b.Number }},

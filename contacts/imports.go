@@ -76,7 +76,8 @@ func (x *Import) Percent() int {
 	return x.Position * 100 / x.Lines
 }
 
-const importColumns = `id, company_id, name, reading, columns, group_id, group_names, consent_source, consented_at, created_at, confirmed_at, done_at, stopped, position, lines, added, changed, unchanged, refused, repeated`
+const importColumns = `id, company_id, name, reading, columns, group_id, group_names, consent_source,
+	consented_at, created_at, confirmed_at, done_at, stopped, position, lines, added, changed, unchanged, refused, repeated`
 
 func scanImport(row pgx.CollectableRow) (x Import, err error) {
 	var at *time.Time
@@ -279,7 +280,8 @@ const expected = `SELECT excluded.*, c.id IS NULL AS is_new, c.id IS NOT NULL AN
 		OR i.consent_source <> '' AND c.consent_source = '' OR i.group_id IS NOT NULL
 		AND NOT EXISTS (SELECT FROM contact_members m WHERE m.group_id = i.group_id AND m.contact_id = c.id)
 		OR cardinality(excluded.group_keys) > (SELECT count(*) FROM contact_members m
-			JOIN contact_groups g ON g.id = m.group_id WHERE m.contact_id = c.id AND g.name_key = ANY(excluded.group_keys))) AS is_changed
+			JOIN contact_groups g ON g.id = m.group_id WHERE m.contact_id = c.id
+				AND g.name_key = ANY(excluded.group_keys))) AS is_changed
 	FROM contact_import_rows r JOIN contact_imports i ON i.id = r.import_id
 	CROSS JOIN LATERAL (SELECT r.*) excluded
 	LEFT JOIN contacts c ON c.company_id = i.company_id AND c.phone_number = r.phone_number
@@ -395,7 +397,8 @@ func (i *Imports) Run(ctx context.Context) error {
 // Sweep deletes imports that nobody confirmed, refused lines after a day, and other imports after a month.
 func (i *Imports) Sweep(ctx context.Context) error {
 	if _, err := i.pool.Exec(ctx, `DELETE FROM contact_imports
-		WHERE confirmed_at IS NULL AND created_at < now() - $1::interval OR done_at < now() - $2::interval`, draftLife, recordLife); err != nil {
+		WHERE confirmed_at IS NULL AND created_at < now() - $1::interval OR done_at < now() - $2::interval`,
+		draftLife, recordLife); err != nil {
 		return fmt.Errorf("deleting old imports: %w", err)
 	}
 	if _, err := i.pool.Exec(ctx, `DELETE FROM contact_import_rows WHERE import_id IN (SELECT id FROM contact_imports

@@ -134,7 +134,8 @@ func TestHabitsOfLists(t *testing.T) {
 		want   []string
 	}{
 		"Excel, semicolons, Windows-1252": {"Nom;T\xe9l\xe9phone;Classe\r\nH\xe9l\xe8ne;79123456;3\r\nZo\xe9;71234567;4\r\n",
-			"2 new, 0 changed, 0 unchanged, 0 refused, 0 repeated", []string{"71234567 Zoé||classe=4", "79123456 Hélène||classe=3"}},
+			"2 new, 0 changed, 0 unchanged, 0 refused, 0 repeated",
+			[]string{"71234567 Zoé||classe=4", "79123456 Hélène||classe=3"}},
 		"a workbook with a title": {book.String(), "2 new, 0 changed, 0 unchanged, 0 refused, 0 repeated",
 			[]string{"71234567 Éric||classe=4 B,frais_fbu=12500.5", "79123456 NDAYIZEYE Aline||classe=3,frais_fbu=25000"}},
 		"surname and first name": {"Nom,Prénom,Tel\nNDAYIZEYE,Aline,79123456\n",
@@ -156,7 +157,8 @@ func TestHabitsOfLists(t *testing.T) {
 			"1 new, 0 changed, 0 unchanged, 0 refused, 0 repeated", []string{"79123456 Hélène||"}},
 		"columns that are one": {"tel;Solde dû;solde-du\n79123456;1;2\n", "Several columns are named “solde-du”. Give each its own name.", nil},
 		"too many columns": {wide.String() + "\n79123456\n",
-			"A company’s contacts can have 20 different fields. With those of this file there would be: c0, c1, c2, c3, c4, c5, " +
+			"A company’s contacts can have 20 different fields. With those of this file there would be: c0, c1, c2, " +
+				"c3, c4, c5, " +
 				"c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20. Delete columns that you do not need.", nil},
 		"no numbers": {"Nom;Ville\nA;Gitega\n", "No column has phone numbers of Burundi. Name the column of the numbers phone_number.", nil},
 	} {

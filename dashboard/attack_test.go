@@ -233,7 +233,8 @@ func TestOtherCompanysRows(t *testing.T) {
 	for _, path := range []string{numbered, "/messages?q=bobsid"} {
 		bob.wants(bob.get(path), http.StatusSeeOther)
 	}
-	for _, path := range []string{message, batch, "/first/" + first, draft, "/deliveries/of/800", "/account", "/contacts/" + contact, imported} {
+	for _, path := range []string{message, batch, "/first/" + first, draft, "/deliveries/of/800", "/account",
+		"/contacts/" + contact, imported} {
 		// Bob still has all of it
 		bob.wants(bob.get(path), http.StatusOK)
 	}

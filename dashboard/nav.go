@@ -91,7 +91,8 @@ func (d *Dashboard) adminNav(v *web.Visit) []web.NavGroup {
 		web.NavItem{Path: "/admin/invoices", Text: "nav.invoices", Icon: "docs"},
 		web.NavItem{Path: "/admin/money", Text: "money.title", Icon: "statement"})
 	if d.deps.TaxOffice != nil {
-		money.Items = append(money.Items, group("", web.NavItem{Path: "/admin/ebms", Text: "nav.ebms", Icon: "docs"}).Items...)
+		money.Items = append(money.Items,
+			group("", web.NavItem{Path: "/admin/ebms", Text: "nav.ebms", Icon: "docs"}).Items...)
 	}
 	return []web.NavGroup{
 		group("", web.NavItem{Path: "/", Text: "nav.home", Icon: "home"}),

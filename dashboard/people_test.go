@@ -138,13 +138,17 @@ func TestPagesMatchRoles(t *testing.T) {
 	w.exec(`insert into opt_outs (company_id, phone_number, sender, source) values ($1, '+25761234569', '', 'api')`,
 		company.ID)
 	menus := map[accounts.Role]string{
-		accounts.RoleOwner: "/ /messages /campaigns /contacts /conversations /received /opt-outs /verifications /charts /quality /keys /smpp " +
+		accounts.RoleOwner: "/ /messages /campaigns /contacts /conversations " +
+			"/received /opt-outs /verifications /charts /quality /keys /smpp " +
 			"/deliveries /test-number /company /people /senders /orders /statement /account",
-		accounts.RoleSender: "/ /messages /campaigns /contacts /conversations /received /opt-outs /verifications /charts /quality /senders /account",
-		accounts.RoleDeveloper: "/ /messages /campaigns /contacts /conversations /received /opt-outs /verifications /charts /quality /keys /smpp " +
+		accounts.RoleSender: "/ /messages /campaigns /contacts /conversations " +
+			"/received /opt-outs /verifications /charts /quality /senders /account",
+		accounts.RoleDeveloper: "/ /messages /campaigns /contacts /conversations " +
+			"/received /opt-outs /verifications /charts /quality /keys /smpp " +
 			"/deliveries /test-number /senders /account",
 		accounts.RoleFinance: "/ /charts /orders /statement /account",
-		accounts.RoleReader:  "/ /messages /campaigns /contacts /conversations /received /opt-outs /verifications /charts /quality /senders /account",
+		accounts.RoleReader: "/ /messages /campaigns /contacts /conversations " +
+			"/received /opt-outs /verifications /charts /quality /senders /account",
 	}
 	for _, role := range accounts.Roles {
 		c, person := w.person(company, role)

@@ -73,7 +73,8 @@ func (p *person) asksTaxOffice(office *taxOffice, company int64) {
 		company)
 	w.exec(`insert into invoice_series values ('sale', 0, '-infinity') on conflict do nothing`)
 	w.exec(`with i as (insert into invoices (kind, number, order_id, company_id, issued_at, issued_by, credits, centimes, net,
-			taxes, total, paid, seller, customer, ref) select 'sale', 900000 + id, id, company_id, now(), 'x', 1, 100, 1, '[]', 1,
+			taxes, total, paid, seller, customer, ref)
+			select 'sale', 900000 + id, id, company_id, now(), 'x', 1, 100, 1, '[]', 1,
 			1, '{}', jsonb_build_object('name', $2::text), gen_random_uuid() from orders o where company_id = $1
 			and paid_at is not null and not exists (select from invoices where order_id = o.id) returning number)
 		insert into ebms_reports (name, identifier, issued_at) select 'F' || number, 'x', now() from i`, company, hostile)

@@ -52,8 +52,8 @@ func (a Actor) NoteTestSend(ctx context.Context, to sms.Number, carrier, sender 
 }
 
 // AddRoute adds a route to a company, to one of its senders if it has a name, and to one of its keys of kind SMPP if it
-// has one's id. Its groups are the company's. Its answer needs a sender: that one, or the company's with the name of the
-// address.
+// has one's id. Its groups are the company's. Its answer needs a sender: that one, or the company's with the name of
+// the address.
 func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is handsets.Route, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		senders, err := in.senders().SendersOf(ctx, r.CompanyID)

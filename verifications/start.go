@@ -59,8 +59,8 @@ type Request struct {
 var ErrRepeated = errors.New("the same request was accepted a moment ago")
 
 // Start makes a verification, or counts another message of the pending one for the same number, payment and app: that
-// one keeps its code, its time, its sender, its language and its count of wrong codes. Start returns a [LimitError] if no
-// message may be sent, and ErrRepeated with the verification if one was sent a moment ago. The caller accepts the
+// one keeps its code, its time, its sender, its language and its count of wrong codes. Start returns a [LimitError] if
+// no message may be sent, and ErrRepeated with the verification if one was sent a moment ago. The caller accepts the
 // message in the same transaction.
 func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Verification, err error) {
 	// One request at a time for a number: two at once start one verification.

@@ -124,7 +124,8 @@ func (r reply) has(words ...string) bool {
 	return true
 }
 
-var plain = strings.NewReplacer("é", "e", "è", "e", "ê", "e", "à", "a", "ç", "c", "ù", "u", "û", "u", "î", "i", "ô", "o",
+var plain = strings.NewReplacer("é", "e", "è", "e", "ê", "e", "à", "a", "ç", "c", "ù", "u", "û", "u", "î", "i",
+	"ô", "o",
 	"e\u0301", "e", "’", "'")
 
 // sorted sorts the refusal of an invoice. The wording is not certain, so few words decide.

@@ -199,7 +199,8 @@ func (r *Reporter) record(ctx context.Context, c *claim, proof Receipt, err erro
 		} else {
 			words = unfit.Error()
 		}
-		r.opts.Log.Warn("the tax office refuses an invoice: admin invoice pending", "event", "ebms_refused", "invoice", c.Name,
+		r.opts.Log.Warn("the tax office refuses an invoice: admin invoice pending", "event", "ebms_refused", "invoice",
+			c.Name,
 			"words", words)
 		return true, refused(ctx, r.pool, c, bounded(words))
 	case isFault:

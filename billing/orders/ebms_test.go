@@ -98,7 +98,8 @@ func TestUnreportable(t *testing.T) {
 		return sold
 	}
 	sold := sell(w.Store, 1000)
-	if _, err := w.ToReport(t.Context(), sold.Name()); !isUnsendable(err) || !strings.Contains(err.Error(), "the tax TVA") {
+	if _, err := w.ToReport(t.Context(), sold.Name()); !isUnsendable(err) ||
+		!strings.Contains(err.Error(), "the tax TVA") {
 		t.Error(err)
 	}
 	o.Taxes = []orders.Tax{{Name: "TVA", Rate: 180_000, EBMS: "vat", From: vat.From}}

@@ -35,7 +35,8 @@ func (adminAuditCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sold.Uninvoiced+sold.Unbooked+sold.Numbers+mismatches+found.StuckPending+found.OrphanQueue+found.Unpaid+found.Unrecorded+found.Reports > 0 {
+	if sold.Uninvoiced+sold.Unbooked+sold.Numbers+mismatches+found.StuckPending+found.OrphanQueue+found.Unpaid+
+		found.Unrecorded+found.Reports > 0 {
 		err = errors.New("ledger, balances, messages, reports or invoices do not agree")
 	}
 	return object{{"companies", companies}, {"balance_mismatches", mismatches}, {"stuck_pending", found.StuckPending},

@@ -55,9 +55,10 @@ func TestAdminContacts(t *testing.T) {
 		FROM contact_groups)`, 0)
 	for reason, args := range map[string][]string{
 		"one of --id, --number, --group and --all": of("delete"),
-		"no such contact or group":                 of("delete", "--id", "1"), "the company has no such group": of("delete", "--group", "99"),
-		"not the beginning of a number": of("list", "--number", "x"),
-		"no company with id 99":         {"contacts", "import", "--company", "99", file},
+		"no such contact or group":                 of("delete", "--id", "1"),
+		"the company has no such group":            of("delete", "--group", "99"),
+		"not the beginning of a number":            of("list", "--number", "x"),
+		"no company with id 99":                    {"contacts", "import", "--company", "99", file},
 	} {
 		s.refused(reason, "", append([]string{"admin"}, args...)...)
 	}

@@ -201,7 +201,8 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 		}
 	}
 	if err == nil && done.Pending > 0 {
-		err = fmt.Errorf("%d messages or verifications are left: not final, not looked at yet, in a campaign that is being sent, or "+
+		err = fmt.Errorf("%d messages or verifications are left: not final, not looked at yet, in a campaign that is "+
+			"being sent, or "+
 			"an event about them is still to be delivered; erase the number again later", done.Pending)
 	}
 	return done, err

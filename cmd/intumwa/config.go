@@ -83,7 +83,9 @@ func connections(c *configs.Config, roles []string) []connection {
 		}})
 	}
 	if c.EBMS.URL != "" && (slices.Contains(roles, "webhooks") || slices.Contains(roles, "dashboard")) {
-		list = append(list, connection{"ebms.url", func(ctx context.Context) (string, error) { return tryEBMS(ctx, &c.EBMS) }})
+		list = append(list, connection{"ebms.url", func(ctx context.Context) (string, error) {
+			return tryEBMS(ctx, &c.EBMS)
+		}})
 	}
 	if !slices.Contains(roles, "dispatcher") {
 		return list

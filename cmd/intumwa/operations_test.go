@@ -233,7 +233,8 @@ func TestPageAndCommand(t *testing.T) {
 				today)
 		}, command: "order|pay|--id|2|--amount|250|--way|bank|--reference|V 1|--again|--on|" + today, once: true},
 		{name: "pay an order", page: func() {
-			root.post("/admin/orders/1/pay", "page", "/admin/orders/1", "amount", "1000", "way", "cash", "reference", "V 2", "on",
+			root.post("/admin/orders/1/pay", "page", "/admin/orders/1", "amount", "1000", "way", "cash", "reference", "V 2",
+				"on",
 				today)
 		}, command: "order|pay|--id|2|--amount|1000|--way|cash|--reference|V 2|--again|--on|" + today, once: true},
 		{name: "cancel an order", prepare: `insert into orders (company_id, credits, centimes) values (1, 1, 100), (2, 1, 100)`,
@@ -248,7 +249,8 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "report an invoice", prepare: `with s as (insert into invoice_series values ('sale', 2, now())
 			on conflict do nothing), o as (insert into orders (company_id, credits, centimes, paid_at) values (1, 1, 100, now()),
 			(2, 1, 100, now()) returning id, company_id), i as (insert into invoices (kind, number, order_id, company_id,
-			issued_at, issued_by, credits, centimes, net, taxes, total, paid, seller, customer, ref) select 'sale', company_id, id,
+			issued_at, issued_by, credits, centimes, net, taxes, total, paid, seller, customer, ref)
+			select 'sale', company_id, id,
 			company_id, now(), 'x', 1, 100, 1, '[]', 1, 1, '{}', '{}', gen_random_uuid() from o)
 			insert into ebms_reports (name, identifier, issued_at, refused_at) select 'F00000' || company_id, 'x', now(), now()
 			from o`, page: func() { root.post("/admin/ebms", "invoice", "F000001", "do", "again") },

@@ -18,7 +18,8 @@ const impersonal = `
 	backlogs.carrier carrier_moves.from_carrier carrier_moves.to_carrier carrier_moves.reason segments.carrier ` +
 	`segments.link
 	receipts.carrier receipts.link receipts.outcome inbound.carrier inbound.link inbound.outcome inbound.part_number
-	inbound_messages.carrier inbound_messages.answer inbound_routes.hours inbound_routes.address inbound_routes.carrier inbound_routes.keyword inbound_routes.sender
+	inbound_messages.carrier inbound_messages.answer inbound_routes.hours inbound_routes.address
+	inbound_routes.carrier inbound_routes.keyword inbound_routes.sender
 	opt_outs.source exports.language exports.gone sandbox.reason sweeps.name tallies.carrier tallies.to_carrier ` +
 	`tallies.to_receipt carrier_segments.carrier carrier_segments.link unpurged.kind webhook_endpoints.events letters.kind
 	ledger.kind dispatchers.name dispatchers.links dispatchers.given_up links.name links.carrier links.state ` +
@@ -28,7 +29,8 @@ const impersonal = `
 	`api_tokens.alphabet
 	verifications.carrier verifications.earlier conversions.carrier feedback.carrier batches.left_out contact_imports.stopped ` +
 	`event_readers.home event_readers.timeline
-	order_payments.way invoices.kind invoices.number invoices.way invoice_series.kind invoice_gaps.kind ebms_reports.name ebms_reports.refers_to
+	order_payments.way invoices.kind invoices.number invoices.way invoice_series.kind invoice_gaps.kind
+	ebms_reports.name ebms_reports.refers_to
 `
 
 // TestPrivacyPage: docs/retention.md names every column of every table that can hold a number or a text, except

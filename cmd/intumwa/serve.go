@@ -339,7 +339,8 @@ func (g *gateway) serve(ctx context.Context) error {
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
 			Handsets:      handsets.New(lookups),
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)),
-			Statements:    billing.New(lookups), TaxOffice: office, Orders: sales, Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
+			Statements:    billing.New(lookups), TaxOffice: office, Orders: sales, Webhooks: hooks, Sends: sends,
+			Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,8 @@ func (ps *Pages) Campaigns(v *web.Visit, t web.Tenant) error {
 
 func (ps *Pages) showCampaigns(v *web.Visit, t web.Tenant, wrong []sheets.Problem) (err error) {
 	most, size := campaigns.Limits(&t.Company)
-	data := campaignsPage{Company: t.Company, Encodings: numberfile.Encodings(v.Lang), Again: v.C.Query("again") != "", Most: most,
+	data := campaignsPage{Company: t.Company, Encodings: numberfile.Encodings(v.Lang), Again: v.C.Query("again") != "",
+		Most:    most,
 		MiB:     size >> 20,
 		Example: v.Lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	for _, problem := range wrong {

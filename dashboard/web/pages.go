@@ -72,8 +72,9 @@ type field struct {
 }
 
 // newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are
-// type (of an input, or choice or lines), label (a text instead of its key), autocomplete, inputmode, accept (of a file), value, hint (a text), options
-// (of a choice), rows (of lines), max (of lines and texts), optional (with any value) and focus (false: not).
+// type (of an input, or choice or lines), label (a text instead of its key), autocomplete, inputmode, accept (of a
+// file), value, hint (a text), options (of a choice), rows (of lines), max (of lines and texts), optional (with any
+// value) and focus (false: not).
 func newField(p *View, name, label string, options ...any) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
 		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), Rows: 3}

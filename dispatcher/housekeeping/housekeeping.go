@@ -1,5 +1,5 @@
-// Package housekeeping does work that may be slow: it releases suspended messages, ends overdue ones, pays deferred refunds,
-// writes notices and purges. Its tasks run in one process at a time; its gauges in every one.
+// Package housekeeping does work that may be slow: it releases suspended messages, ends overdue ones, pays deferred
+// refunds, writes notices and purges. Its tasks run in one process at a time; its gauges in every one.
 package housekeeping
 
 import (

@@ -30,9 +30,9 @@ func (d *Recovery) quietNow(ctx context.Context) (quiet outbox.Quiet, err error)
 	return quiet, nil
 }
 
-// LookForQuiet updates the companies in quiet hours, and reports whether they have just begun for any. The walk over the outbox then
-// restarts in the batch lanes, without rests: it passes the backlog faster than a carrier takes it. Intake schedules
-// messages that arrive in quiet hours.
+// LookForQuiet updates the companies in quiet hours, and reports whether they have just begun for any. The walk over
+// the outbox then restarts in the batch lanes, without rests: it passes the backlog faster than a carrier takes it.
+// Intake schedules messages that arrive in quiet hours.
 func (d *Recovery) LookForQuiet(ctx context.Context) (begin bool, err error) {
 	quiet, err := d.quietNow(ctx)
 	if err != nil {

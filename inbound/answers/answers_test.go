@@ -86,7 +86,12 @@ func (g *gateway) run(part func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- part(ctx) }()
-	g.Cleanup(func() { cancel(); <-ended })
+	g.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			g.Error(err)
+		}
+	})
 }
 
 func (g *gateway) exec(statement string, args ...any) {
@@ -306,8 +311,8 @@ func TestWithoutCredits(t *testing.T) {
 	}
 }
 
-// TestGatewaysThatAnswerEachOther: two gateways whose answers are messages to the other one stop after one message each,
-// in all processes and after a restart.
+// TestGatewaysThatAnswerEachOther: two gateways whose answers are messages to the other one stop after one message
+// each, in all processes and after a restart.
 func TestGatewaysThatAnswerEachOther(t *testing.T) {
 	numbers := []string{"25779000008", "25779000009"}
 	var gateways []*gateway

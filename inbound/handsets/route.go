@@ -82,7 +82,8 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 	if err := r.check(); err != nil {
 		return Route{}, fmt.Errorf("adding a route from %s: %w", r.Address, err)
 	}
-	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_key, answer,
+	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_key,
+		answer,
 			hours, join_group, leave_group)
 		VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0), nullif($7, ''), nullif($8, ''), nullif($9::bigint, 0),
 			nullif($10::bigint, 0))

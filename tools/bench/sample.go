@@ -317,8 +317,8 @@ func (s *servers) readWAL(ctx context.Context, from, to string) ([]walKind, erro
 	if _, err := s.admin.Exec(ctx, "SELECT pg_logical_emit_message(true, 'bench', '')"); err != nil {
 		return nil, fmt.Errorf("having the log written: %w", err)
 	}
-	out, err := exec.CommandContext(ctx, s.waldump, "--stats=record", "-p", s.wal, "-s", from,
-		"-e", to).Output() //nolint:gosec // ours
+	dump := exec.CommandContext(ctx, s.waldump, "--stats=record", "-p", s.wal, "-s", from, "-e", to) //nolint:gosec // ours
+	out, err := dump.Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {

@@ -84,8 +84,8 @@ func startAt(ctx context.Context, home string) (*servers, error) {
 		return nil, fmt.Errorf("starting the servers (bench runs at the project's root): %w\n%s", err, out)
 	}
 	// The file is in shell syntax.
-	out, err := exec.CommandContext(ctx, "bash", "-c", `. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" `+
-		`"$REDIS_URL"`, "bash", home).Output() //nolint:gosec // ours
+	const script = `. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" "$REDIS_URL"`
+	out, err := exec.CommandContext(ctx, "bash", "-c", script, "bash", home).Output() //nolint:gosec // ours
 	if err != nil {
 		return nil, fmt.Errorf("reading where the servers are: %w", err)
 	}

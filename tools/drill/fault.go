@@ -151,8 +151,8 @@ func (s *stage) freeDisk(ctx context.Context) error {
 	if err := os.Remove(name); err != nil {
 		return fmt.Errorf("making room on the disk: %w", err)
 	}
-	if output, err := exec.CommandContext(ctx, "scripts/servers.sh", "start",
-		s.o.dir).CombinedOutput(); err != nil { //nolint:gosec // ours
+	start := exec.CommandContext(ctx, "scripts/servers.sh", "start", s.o.dir) //nolint:gosec // ours
+	if output, err := start.CombinedOutput(); err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w: %s", err, strings.TrimSpace(string(output)))
 	}
 	return nil

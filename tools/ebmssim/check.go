@@ -172,7 +172,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{"json": fun
 }}).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>eBMS</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-td,th{text-align:left;padding:.2rem .8rem .2rem 0;vertical-align:top}pre{white-space:pre-wrap;font-size:.8rem}</style></head>
+td,th{text-align:left;padding:.2rem .8rem .2rem 0;vertical-align:top}
+pre{white-space:pre-wrap;font-size:.8rem}</style></head>
 <body><h1>eBMS: received by the OBR</h1>{{if .}}<table><tr><th>OBR's number<th>number<th>kind<th>at<th>identifier</tr>
 {{range .}}<tr><td>{{.Registered}}<td>{{.Number}}<td>{{.Kind}}{{with .Cancelled}} cancelled: {{.}}{{end}}
 <td>{{.At.Format "15:04:05"}}<td><details><summary>{{.Identifier}}</summary><pre>{{json .Body}}</pre></details></tr>

@@ -115,8 +115,8 @@ func (p *Program) Tail() string {
 
 // Guard runs a shell script if this process dies without calling dismiss: after a panic or kill -9.
 func Guard(script string, args ...string) (dismiss func(), err error) {
-	cmd := exec.Command("/bin/sh", append([]string{"-c",
-		"read -r _ && exit 0; " + script, "guard"}, args...)...) //nolint:gosec,noctx // it outlives us
+	args = append([]string{"-c", "read -r _ && exit 0; " + script, "guard"}, args...)
+	cmd := exec.Command("/bin/sh", args...) //nolint:gosec,noctx // it outlives us
 	cmd.SysProcAttr = ownGroup()
 	alive, err := cmd.StdinPipe()
 	if err == nil {
