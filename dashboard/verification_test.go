@@ -109,7 +109,7 @@ func TestVerificationTexts(t *testing.T) {
 	aline.wants(aline.post("/verifications/text", "locale", "fr", "text", "ISOKO {{code}}"), http.StatusSeeOther)
 	root.wants(root.post("/admin/verifications/1/approve", "version", version), http.StatusSeeOther)
 	shown = root.get("/admin/verifications")
-	root.wants(shown, http.StatusOK, "The company has changed the text")
+	root.wants(shown, http.StatusOK, "The company has since changed the text")
 	version = regexp.MustCompile(`name="version" value="([^"]+)"`).FindStringSubmatch(shown.body)[1]
 	root.wants(root.post("/admin/verifications/1/approve", "version", version), http.StatusSeeOther)
 	aline.wants(aline.get("/verifications"), http.StatusOK, "In use")
