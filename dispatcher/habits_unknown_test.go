@@ -40,8 +40,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 			ends: "sent", submits: 1},
 		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousResend, ends: "sent",
 			submits: 2, resent: 1},
-		{habit: "dropped, hold", source: "rule carriers " +
-			"6.1", fate: "23", policy: setup.AmbiguousAwaitReceipt, ends: "pending",
+		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousAwaitReceipt, ends: "pending",
 			submits: 1},
 		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousFail, ends: "failed",
 			reason: "no_answer", submits: 1},

@@ -111,7 +111,7 @@ func (c *adminOrderPayCmd) do(ctx context.Context, o *operator) (any, error) {
 
 type adminOrderCancelCmd struct {
 	ID     int64  `required:"" help:"The order."`
-	Reason string `required:"" help:"Why; the company reads it."`
+	Reason string `required:"" aliases:"note" help:"Why; the company reads it."`
 }
 
 func (c *adminOrderCancelCmd) do(ctx context.Context, o *operator) (any, error) {
@@ -191,7 +191,7 @@ func (c *adminInvoiceShowCmd) do(ctx context.Context, o *operator) (any, error) 
 
 type adminInvoiceCreditCmd struct {
 	Number  string `required:"" help:"The invoice." placeholder:"F…"`
-	Reason  string `required:"" help:"What was wrong; the credit note prints it."`
+	Reason  string `required:"" aliases:"note" help:"What was wrong; the credit note prints it."`
 	Credits string `help:"How many credits it takes back, or all that are left." default:"all" placeholder:"N|all"`
 }
 
@@ -215,7 +215,7 @@ func (c *adminInvoiceCreditCmd) do(ctx context.Context, o *operator) (any, error
 
 type adminInvoiceSkipCmd struct {
 	Last   string `required:"" help:"The last number that is used up, such as F000130." placeholder:"F…"`
-	Reason string `required:"" help:"Why; it stays on record."`
+	Reason string `required:"" aliases:"note" help:"Why; it stays on record."`
 }
 
 func (c *adminInvoiceSkipCmd) do(ctx context.Context, o *operator) (any, error) {

@@ -73,6 +73,8 @@ var stateTexts = map[string]string{
 	"found": "acts.is.found", "url": "acts.is.url",
 	"phone_number": "acts.is.number", "daily_cap": "acts.is.cap", "repeat_seconds": "acts.is.interval",
 	"repeats_a_day": "acts.is.repeats", "number_a_day": "acts.is.messages", "bodies": "acts.is.bodies",
+	"contacts": "acts.is.contacts", "members": "acts.is.members", "lines": "acts.is.lines", "added": "acts.is.added",
+	"changed": "acts.is.changed", "refused": "acts.is.refused", "without_nif": "acts.is.withoutnif",
 	"active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",
 	"scopes": "acts.is.scopes", "expires_at": "acts.is.expires", "sessions": "acts.is.sessions",
 	"window": "acts.is.window", "tps": "acts.is.tps", "binds": "acts.is.binds", "networks": "acts.is.networks",

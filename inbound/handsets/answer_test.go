@@ -1,10 +1,13 @@
 package handsets_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"intumwa/inbound/handsets"
 	"intumwa/sms"
@@ -141,10 +144,10 @@ func TestConversations(t *testing.T) {
 	if with, err := d.With(t.Context(), 1, b, newest, 9); err != nil || len(with) != 1 || *with[0].Body != "b1" {
 		t.Errorf("%+v, %v", with, err)
 	}
-	if _, _, err := d.EraseInbound(t.Context(), []string{a},
-		func([]handsets.Ref) ([]int64, error) { return nil, nil }); err != nil {
-		t.Fatal(err)
-	}
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		_, _, err := d.In(tx).EraseInbound(ctx, []string{a}, func([]handsets.Ref) ([]int64, error) { return nil, nil })
+		return err
+	})
 	marks := func() (n int) {
 		t.Helper()
 		if err := d.pool.QueryRow(t.Context(), `SELECT count(*) FROM read_marks`).Scan(&n); err != nil {
