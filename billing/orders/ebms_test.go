@@ -34,9 +34,13 @@ func TestToReport(t *testing.T) {
 	if err != nil || sold == nil {
 		t.Fatal(sold, err)
 	}
+	stored, err := w.Invoice(t.Context(), orders.Sale, sold.Number)
+	if err != nil || stored.Taxes[1].PerSMS != 500 {
+		t.Fatalf("stored %+v, %v", stored, err)
+	}
 	var note orders.Invoice
 	w.in(func(tx pgx.Tx) (err error) {
-		note, err = w.In(tx).CreditInvoice(t.Context(), tx, *sold, orders.Credit{Credits: 1, Reason: "test"}, "a")
+		note, err = w.In(tx).CreditInvoice(t.Context(), tx, stored, orders.Credit{Credits: 1, Reason: "test"}, "a")
 		return err
 	})
 	found, err := w.Reported(t.Context(), sold.Name(), note.Name())
