@@ -38,14 +38,18 @@ func (c *adminOrderCreateCmd) do(ctx context.Context, o *operator) (any, error) 
 	return done(o.viewOrder(placed), err)
 }
 
-// viewOrder is an order as it is printed. total is what it costs today, or has cost.
+// viewOrder is an order as it is printed. total is what it costs today; a paid one has the credits and total of its
+// document.
 func (o *operator) viewOrder(of orders.Order) object {
-	total := o.orders().Terms(of.Price).Sum(of.Credits).Total
+	credits, total := of.Credits, o.orders().Terms(of.Price).Sum(of.Credits).Total
+	if of.Number != 0 {
+		credits, total = of.Sold, of.Total
+	}
 	left := max(0, total-of.Received)
 	if of.State() != orders.Open && of.State() != orders.Expired {
 		left = 0
 	}
-	return object{{"order_id", of.ID}, {"company_id", of.Company}, {"credits", of.Credits}, {"bif", of.Price},
+	return object{{"order_id", of.ID}, {"company_id", of.Company}, {"credits", credits}, {"bif", of.Price},
 		{"state", of.State()}, {"total", total}, {"received", of.Received}, {"left", left},
 		{"reference", optional{of.Reference}}, {"slip", optional{of.Slip.Name}}, {"created_at", of.Created},
 		{"expires_at", of.Expires()}, {"paid_at", of.PaidAt}, {"invoice", orNull(of.Document())},

@@ -54,7 +54,11 @@ func TestAdminOrders(t *testing.T) {
 	}
 	s.refused("is paid already", "", append([]string{"admin"}, pay("--amount", "1", "--reference", "VIR 3")...)...)
 	s.refused("is paid already", "", "admin", "order", "cancel", "--id", "1", "--reason", "x")
-	s.admin("", orderKeys+" payments", "order", "show", "--id", "1")
+	s.exec(`update orders set credits = 900, centimes = 2000`) // as if more had been sold, with other taxes
+	if shown := s.admin("", orderKeys+" payments", "order", "show", "--id", "1"); shown["credits"] != 1000.0 ||
+		shown["total"] != 11800.0 {
+		t.Errorf("the order: %v", shown)
+	}
 
 	s.refused("at most these", "", "admin", "invoice", "credit", "--number", "F1", "--reason", "x", "--credits", spent(s))
 	invoiceKeys := "number kind order_id company_id issued_at credits bif net total"
