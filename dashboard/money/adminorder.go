@@ -110,7 +110,12 @@ func (ps *Pages) PayOrder(v *web.Visit) error {
 		f.Fail("order.confirm")
 		return ps.adminOrder(v, err)
 	case errors.Is(err, billing.ErrGranted): // the form was repeated
-		return v.Redirect(adminOrderPath(v.ID()), "flash.order.paid")
+		o, err := ps.Deps.Orders.Order(v.Ctx(), v.ID())
+		flash := "flash.order.part"
+		if o.State() == orders.Paid {
+			flash = "flash.order.paid"
+		}
+		return v.Done(err, adminOrderPath(v.ID()), flash)
 	case err == nil && is.Invoice == nil:
 		return v.Redirect(adminOrderPath(v.ID()), "flash.order.part")
 	}
