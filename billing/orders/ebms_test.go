@@ -48,6 +48,11 @@ func TestToReport(t *testing.T) {
 		sold.Issued.In(sms.Burundi).Format("20060102150405")) {
 		t.Errorf("%+v, %v", found, err)
 	}
+	off := reported
+	off.EBMS = ""
+	if kept, err := orders.New(w.pool, off).Reported(t.Context(), sold.Name()); err != nil || len(kept) != 1 {
+		t.Errorf("without an eBMS: %+v, %v", kept, err)
+	}
 	for _, i := range []*orders.Invoice{sold, &note} {
 		v, err := w.ToReport(t.Context(), i.Name())
 		if err != nil {

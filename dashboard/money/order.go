@@ -260,6 +260,7 @@ type paperPage struct {
 	Sum      orders.Sum
 	Invoice  *orders.Invoice // nil: a proforma
 	Report   *ebms.Report    // to the tax office; nil: it is not reported
+	Reports  bool            // the tax office is told of invoices
 	Payments []orders.Recorded
 	Received orders.Francs // of a proforma
 	At       time.Time
@@ -305,7 +306,7 @@ func (ps *Pages) invoice(v *web.Visit, company int64, back string) error {
 		err = accounts.ErrNotFound
 	}
 	p := paperPage{Operator: ps.Operator, Back: back + strconv.FormatInt(i.Order, 10), Customer: i.Customer,
-		Number: i.Company, Order: i.Order, Sum: i.Sum, Invoice: &i, At: i.Issued}
+		Number: i.Company, Order: i.Order, Sum: i.Sum, Invoice: &i, At: i.Issued, Reports: ps.Unsent != nil}
 	if i.Seller.Name != "" {
 		p.Seller = &i.Seller
 	}
