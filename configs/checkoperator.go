@@ -165,11 +165,12 @@ func (o *Operator) Sales() (options orders.Options) {
 			options.Taxes = append(options.Taxes, t)
 		}
 	}
+	options.Operator = orders.Seller{Name: o.Name, NIF: o.NIF, TradeRegister: o.TradeRegister, Address: o.Address,
+		Phone: o.Phone, Email: o.Email}
 	if len(o.Invoices) == 0 {
 		return options
 	}
-	options.Seller = &orders.Seller{Name: o.Name, NIF: o.NIF, TradeRegister: o.TradeRegister, Address: o.Address,
-		Phone: o.Phone, Email: o.Email}
+	options.Seller = new(options.Operator)
 	for key, value := range o.Invoices {
 		switch fact := invoiceFacts[key]; {
 		case fact.text != nil:

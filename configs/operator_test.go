@@ -38,6 +38,10 @@ func TestSales(t *testing.T) {
 	if got.Seller == nil || *got.Seller != want {
 		t.Errorf("seller %+v", got.Seller)
 	}
+	without, _, _ := strings.Cut(invoicing, "  invoices:")
+	if got := load(t, minimalURL+without).Operator.Sales(); got.Seller != nil || got.Operator.NIF != want.NIF {
+		t.Errorf("without invoices: %+v", got)
+	}
 	if got := load(t, minimalURL).Operator.Sales(); got.Seller != nil || len(got.Taxes) > 0 {
 		t.Errorf("not configured: %+v", got)
 	}

@@ -80,6 +80,8 @@ var (
 type Options struct {
 	Taxes  []Tax
 	Seller *Seller // on invoices; nil: none are configured, and a sale gets a receipt
+	// the operator's few facts, on receipts
+	Operator Seller
 	EBMS   string  // id of this system at the tax office, which must have every invoice; empty: it is not told
 }
 

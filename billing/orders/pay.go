@@ -166,7 +166,7 @@ func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Paym
 		return nil, fmt.Errorf("ending order %d: %w", o.ID, err)
 	}
 	invoice := Invoice{Kind: Receipt, Order: o.ID, Company: o.Company, By: by, Sum: sum, Paid: paid, Way: p.Way,
-		Customer: of, Ref: ref}
+		Seller: s.opts.Operator, Customer: of, Ref: ref}
 	if s.opts.Seller != nil {
 		invoice.Kind, invoice.Seller = Sale, *s.opts.Seller
 	}

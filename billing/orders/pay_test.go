@@ -209,9 +209,9 @@ func TestCancel(t *testing.T) {
 
 // Without a seller in the configuration a sale has a receipt of another series.
 func TestReceipt(t *testing.T) {
-	w := open(t, 1, orders.Options{})
+	w := open(t, 1, orders.Options{Operator: orders.Seller{Name: "Intumwa"}})
 	sold, err := w.pay(w.place(1, 10, 1000), w.payment(100))
-	if err != nil || sold.Name() != "R000001" {
+	if err != nil || sold.Name() != "R000001" || sold.Seller.Name != "Intumwa" {
 		t.Fatalf("%+v, %v", sold, err)
 	}
 	w.in(func(tx pgx.Tx) error {

@@ -253,7 +253,7 @@ func (ps *Pages) sendSlip(v *web.Visit, owner, company int64) error {
 type paperPage struct {
 	Operator web.Operator
 	Back     string
-	Seller   *orders.Seller // nil: the operator's few facts are printed
+	Seller   *orders.Seller // nil: the operator's few facts are printed, on a receipt those of its day
 	Customer orders.Customer
 	Number   int64 // of the company
 	Order    int64
@@ -305,10 +305,13 @@ func (ps *Pages) invoice(v *web.Visit, company int64, back string) error {
 	if err == nil && company != 0 && i.Company != company {
 		err = accounts.ErrNotFound
 	}
-	p := paperPage{Operator: ps.Operator, Back: back + strconv.FormatInt(i.Order, 10), Customer: i.Customer,
+	p := paperPage{Back: back + strconv.FormatInt(i.Order, 10), Customer: i.Customer,
 		Number: i.Company, Order: i.Order, Sum: i.Sum, Invoice: &i, At: i.Issued, Reports: ps.Unsent != nil}
-	if i.Seller.Name != "" {
-		p.Seller = &i.Seller
+	if s := &i.Seller; i.Kind == orders.Receipt {
+		p.Operator = web.Operator{Name: s.Name, NIF: s.NIF, TradeRegister: s.TradeRegister, Address: s.Address,
+			Phone: s.Phone, Email: s.Email}
+	} else {
+		p.Seller = s
 	}
 	p.Operator.Name = cmp.Or(p.Operator.Name, "Intumwa")
 	if err == nil {
