@@ -117,10 +117,17 @@ func TestUnreportable(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	o.EBMS = ""
-	sell(orders.New(w.pool, o), 1000)
+	late := sell(orders.New(w.pool, o), 1000)
 	o.EBMS, o.Seller = system, nil
 	if sold = sell(orders.New(w.pool, o), 1000); sold.Kind != orders.Receipt {
 		t.Error(sold.Kind)
+	}
+	list, err := w.Unqueued(t.Context(), 10)
+	if err != nil || len(list) != 1 || list[0].Number != late.Number {
+		t.Errorf("not queued: %+v, %v", list, err)
+	}
+	if f, err := w.Audit(t.Context()); err != nil || f != (orders.Faults{Invoices: 4, Unqueued: 1}) {
+		t.Errorf("%+v, %v", f, err)
 	}
 	if c, err := ebms.Count(t.Context(), w.pool); err != nil || c.Waiting != 2 {
 		t.Errorf("%+v, %v", c, err)
