@@ -82,7 +82,7 @@ type Options struct {
 	Seller *Seller // on invoices; nil: none are configured, and a sale gets a receipt
 	// the operator's few facts, on receipts
 	Operator Seller
-	EBMS   string  // id of this system at the tax office, which must have every invoice; empty: it is not told
+	EBMS     string // id of this system at the tax office, which must have every invoice; empty: it is not told
 }
 
 // Store reads and changes orders. It is safe for concurrent use.

@@ -228,9 +228,13 @@ func (c *adminInvoiceSkipCmd) do(ctx context.Context, o *operator) (any, error) 
 		return nil, err
 	}
 	first, err := o.by(nil).SkipInvoices(ctx, kind, number, c.Reason)
+	if err != nil {
+		return nil, err
+	}
 	lost := int64(0)
 	if first > 0 {
 		lost = number - first + 1
 	}
-	return done(object{{"kind", kind}, {"skipped", lost}, {"next", orders.Name(kind, number+1)}}, err)
+	last, err := o.orders().Last(ctx)
+	return done(object{{"kind", kind}, {"skipped", lost}, {"next", orders.Name(kind, last[kind]+1)}}, err)
 }

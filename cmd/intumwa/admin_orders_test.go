@@ -100,6 +100,10 @@ func TestAdminOrders(t *testing.T) {
 		"restored"); got["skipped"] != 6.0 || got["next"] != "F000008" {
 		t.Errorf("skipped %v", got)
 	}
+	if got := s.admin("", "kind skipped next", "invoice", "skip", "--last", "F3", "--reason",
+		"again"); got["skipped"] != 0.0 || got["next"] != "F000008" {
+		t.Errorf("skipped again %v", got)
+	}
 	if code, stdout, _ := s.run("", "admin", "audit", "--json"); code != exitOK {
 		t.Errorf("audit: %s", stdout)
 	}
