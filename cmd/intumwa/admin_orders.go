@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/billing"
 	"intumwa/billing/orders"
 	"intumwa/operations"
 	"intumwa/sms"
@@ -195,7 +198,7 @@ func (c *adminInvoiceShowCmd) do(ctx context.Context, o *operator) (any, error) 
 
 type adminInvoiceCreditCmd struct {
 	Number  string `required:"" help:"The invoice." placeholder:"F…"`
-	Reason  string `required:"" help:"What was wrong; the credit note prints it."`
+	Reason  string `required:"" help:"What was wrong; the credit note prints it. The same number, credits and reason again change nothing."`
 	Credits string `help:"How many credits it takes back, or all that are left." default:"all" placeholder:"N|all"`
 }
 
@@ -213,7 +216,14 @@ func (c *adminInvoiceCreditCmd) do(ctx context.Context, o *operator) (any, error
 	if err != nil {
 		return nil, err
 	}
-	note, err := o.by(nil).CreditInvoice(ctx, number, orders.Credit{Credits: credits, Reason: c.Reason})
+	// The same command again may follow an answer that was lost.
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", number, c.Credits, strings.TrimSpace(c.Reason)))
+	note, err := o.by(nil).CreditInvoice(ctx, number, orders.Credit{Credits: credits, Reason: c.Reason,
+		Once: (*[16]byte)(sum[:])})
+	if errors.Is(err, billing.ErrGranted) {
+		err = accounts.Errorf(accounts.ErrExists, "%s has this credit note already, with these credits and this reason "+
+			"(admin invoice show): for another one, word the reason otherwise", orders.Name(kind, number))
+	}
 	return done(viewInvoice(note), err)
 }
 

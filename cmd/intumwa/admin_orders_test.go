@@ -67,6 +67,8 @@ func TestAdminOrders(t *testing.T) {
 	if note["number"] != "A000001" || note["refers_to"] != "F000001" || note["total"] != 1180.0 {
 		t.Errorf("the credit note: %v", note)
 	}
+	s.refused("has this credit note already", "", "admin", "invoice", "credit", "--number", "F000001", "--reason", "wrong",
+		"--credits", "100")
 	shown := s.admin("", invoiceKeys+" taxes paid way seller customer issued_by credit_notes", "invoice", "show",
 		"--number", "F000001")
 	if fmt.Sprint(shown["credit_notes"]) != "[A000001]" || !strings.Contains(fmt.Sprint(shown["seller"]), "4000123456") {
