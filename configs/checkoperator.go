@@ -128,7 +128,10 @@ func (k *checker) taxes(taxes []Tax) {
 		default:
 			days[day] = true
 		}
-		for _, name := range t.On {
+		for n, name := range t.On {
+			if slices.Contains(t.On[:n], name) {
+				k.problem(path+".on", "must name a tax once: it would count twice")
+			}
 			if has, known := on[name]; !known || has {
 				k.problem(path+".on", "must name other taxes without such a list")
 			}
