@@ -232,7 +232,7 @@ func take(ctx context.Context, pool *pgxpool.Pool, lease time.Duration) (c *clai
 func received(ctx context.Context, db postgres.DB, c *claim, r Receipt) error {
 	return store(ctx, db, c, `UPDATE ebms_reports SET finished_at = coalesce(finished_at, now()), refused_at = NULL,
 		claimed_until = NULL, words = '', reply = $2, signature = $3, registered = $4 WHERE name = $1`, c.Name, r.Raw,
-		r.Signature, r.Registered)
+		bounded(r.Signature), bounded(r.Registered))
 }
 
 // refused makes an invoice wait for a person.

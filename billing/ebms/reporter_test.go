@@ -332,6 +332,14 @@ func TestDiedAfterStore(t *testing.T) {
 		o.states("F000001", "F000002") != "received received" {
 		t.Errorf("%d attempts, %v, %s", n, o.received(), o.states("F000001", "F000002"))
 	}
+	if err := received(t.Context(), o.pool, c, Receipt{Raw: []byte("{}"), Signature: "a\x00b\xff",
+		Registered: strings.Repeat("9", 2000)}); err != nil {
+		t.Error(err)
+	}
+	all, err := Reports(t.Context(), o.pool, "F000001")
+	if r := all["F000001"]; err != nil || r.Signature != "ab" || len(r.Registered) > 1010 {
+		t.Errorf("%+v, %v", r, err)
+	}
 	if err := refused(t.Context(), o.pool, c, "late"); err != nil || o.states("F000001") != "received" {
 		t.Errorf("a late result changes it: %v", err)
 	}
