@@ -191,9 +191,19 @@ func (c *adminInvoiceShowCmd) do(ctx context.Context, o *operator) (any, error) 
 			return nil, err
 		}
 	}
-	return slices.Concat(viewInvoice(i), object{{"taxes", i.Taxes}, {"paid", i.Paid}, {"way", optional{i.Way}},
+	return slices.Concat(viewInvoice(i), object{{"taxes", views(i.Taxes, viewTax)}, {"paid", i.Paid}, {"way", optional{i.Way}},
 		{"seller", i.Seller}, {"customer", i.Customer}, {"issued_by", i.By},
 		{"credit_notes", views(notes, func(n orders.Invoice) string { return n.Name() })}}), nil
+}
+
+// viewTax is a tax of a document as it is printed.
+func viewTax(t orders.TaxSum) object {
+	rate := ""
+	if t.Rate != 0 {
+		rate = t.Rate.String() + "%"
+	}
+	return object{{"name", t.Name}, {"rate", optional{rate}}, {"per_sms", optional{t.PerSMS}}, {"on", optional{t.On}},
+		{"ebms", optional{t.EBMS}}, {"sum", t.Sum}}
 }
 
 type adminInvoiceCreditCmd struct {

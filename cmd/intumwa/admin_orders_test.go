@@ -71,7 +71,8 @@ func TestAdminOrders(t *testing.T) {
 		"--credits", "100")
 	shown := s.admin("", invoiceKeys+" taxes paid way seller customer issued_by credit_notes", "invoice", "show",
 		"--number", "F000001")
-	if fmt.Sprint(shown["credit_notes"]) != "[A000001]" || !strings.Contains(fmt.Sprint(shown["seller"]), "4000123456") {
+	if fmt.Sprint(shown["credit_notes"]) != "[A000001]" || !strings.Contains(fmt.Sprint(shown["seller"]), "4000123456") ||
+		!strings.Contains(fmt.Sprint(shown["taxes"]), "rate:18%") {
 		t.Errorf("the invoice: %v", shown)
 	}
 	code, stdout, _ := s.run("", "admin", "invoice", "list", "--from", "2020-01", "--to", "2024-01", "--json")
