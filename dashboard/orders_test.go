@@ -94,7 +94,8 @@ func TestOrderPages(t *testing.T) {
 	for range 2 { // a double click
 		admin.wants(pay("02", "5 000", "VIR 77"), http.StatusSeeOther)
 	}
-	admin.wants(admin.get("/admin/orders/1"), http.StatusOK, "5,000 BIF", "6,800 BIF", "The payment is recorded. The order stays open.")
+	admin.wants(admin.get("/admin/orders/1"), http.StatusOK, "5,000 BIF", "6,800 BIF",
+		"The payment is recorded. The order stays open.")
 	c.wants(c.get("/orders/1/proforma"), http.StatusOK, "6,800 BIF", "A part is paid: the price holds.")
 	c.wants(c.post("/orders/1/cancel"), http.StatusUnprocessableEntity, "is recorded")
 	admin.wants(pay("03", "6800", "vir-77"), http.StatusUnprocessableEntity, "another payment", "Order 1")

@@ -103,10 +103,10 @@ func (p *Payment) check() (err error) {
 
 // Pay records a payment of an order that the caller has locked, in the caller's transaction. When the payments reach
 // the order's sum, it sells the credits: it writes the purchase in the ledger, numbers the document and ends the order;
-// else sold is nil. A payment of more, which pays for more credits, is refused without More, and with it above the price
-// of [MaxCredits]; what is left below the price of one credit is noted as paid. by is the actor. The errors are [ErrPaid], [ErrCancelled], [ErrExpired] if the payment is
-// from after the expiry, a [RepeatedError], a [MoreError], [billing.ErrGranted] for a repeated key, and those of a
-// wrong payment.
+// else sold is nil. A payment of more, which pays for more credits, is refused without More, and with it above the
+// price of [MaxCredits]; what is left below the price of one credit is noted as paid. by is the actor. The errors are
+// [ErrPaid], [ErrCancelled], [ErrExpired] if the payment is from after the expiry, a [RepeatedError], a [MoreError],
+// [billing.ErrGranted] for a repeated key, and those of a wrong payment.
 func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Payment, by string) (
 	sold *Invoice, err error) {
 	s = s.In(tx)

@@ -208,7 +208,7 @@ func viewTax(t orders.TaxSum) object {
 
 type adminInvoiceCreditCmd struct {
 	Number  string `required:"" help:"The invoice." placeholder:"F…"`
-	Reason  string `required:"" help:"What was wrong; the credit note prints it. The same number, credits and reason again change nothing."`
+	Reason  string `required:"" help:"What was wrong; the credit note prints it. A repeated command changes nothing."`
 	Credits string `help:"How many credits it takes back, or all that are left." default:"all" placeholder:"N|all"`
 }
 
