@@ -5,8 +5,8 @@
 //
 // The oldest invoice goes first, and one at a time over all processes: while the first is claimed, or waits for its
 // next attempt, nothing else is claimed. What the OBR refuses waits for a person and lets the others pass, except the
-// credit notes of a refused invoice. An invoice that fails after the login for [PassAfter] times lets them pass too, and
-// is still tried.
+// credit notes of a refused invoice. An invoice that fails after the login for [PassAfter] times lets them pass too,
+// and is still tried.
 //
 // If a process or connection dies after the eBMS stored an invoice, the next attempt is a duplicate, and getInvoice
 // proves that it is this invoice: by its identifier, which has the time of issue.
