@@ -38,6 +38,14 @@ func (c Centimes) String() string { return c.Of(1).String() }
 // MarshalJSON implements json.Marshaler: a number of francs.
 func (c Centimes) MarshalJSON() ([]byte, error) { return []byte(c.String()), nil }
 
+// UnmarshalJSON implements json.Unmarshaler: a number of francs. null changes nothing. The error is [ErrPrice].
+func (c *Centimes) UnmarshalJSON(data []byte) (err error) {
+	if string(data) != "null" {
+		*c, err = ParsePrice(string(data))
+	}
+	return err
+}
+
 // Of returns the price of n credits or segments, which may be negative.
 func (c Centimes) Of(n int64) *Money {
 	return &Money{new(big.Int).Mul(big.NewInt(int64(c)), big.NewInt(n))}

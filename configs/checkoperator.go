@@ -128,7 +128,10 @@ func (k *checker) taxes(taxes []Tax) {
 		default:
 			days[day] = true
 		}
-		for _, name := range t.On {
+		for n, name := range t.On {
+			if slices.Contains(t.On[:n], name) {
+				k.problem(path+".on", "must name a tax once: it would count twice")
+			}
 			if has, known := on[name]; !known || has {
 				k.problem(path+".on", "must name other taxes without such a list")
 			}
@@ -165,11 +168,12 @@ func (o *Operator) Sales() (options orders.Options) {
 			options.Taxes = append(options.Taxes, t)
 		}
 	}
+	options.Operator = orders.Seller{Name: o.Name, NIF: o.NIF, TradeRegister: o.TradeRegister, Address: o.Address,
+		Phone: o.Phone, Email: o.Email}
 	if len(o.Invoices) == 0 {
 		return options
 	}
-	options.Seller = &orders.Seller{Name: o.Name, NIF: o.NIF, TradeRegister: o.TradeRegister, Address: o.Address,
-		Phone: o.Phone, Email: o.Email}
+	options.Seller = new(options.Operator)
 	for key, value := range o.Invoices {
 		switch fact := invoiceFacts[key]; {
 		case fact.text != nil:

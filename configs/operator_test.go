@@ -38,6 +38,10 @@ func TestSales(t *testing.T) {
 	if got.Seller == nil || *got.Seller != want {
 		t.Errorf("seller %+v", got.Seller)
 	}
+	without, _, _ := strings.Cut(invoicing, "  invoices:")
+	if got := load(t, minimalURL+without).Operator.Sales(); got.Seller != nil || got.Operator.NIF != want.NIF {
+		t.Errorf("without invoices: %+v", got)
+	}
 	if got := load(t, minimalURL).Operator.Sales(); got.Seller != nil || len(got.Taxes) > 0 {
 		t.Errorf("not configured: %+v", got)
 	}
@@ -57,6 +61,7 @@ func TestSalesAreChecked(t *testing.T) {
 			"two decimals, such as 12.5"},
 		{"from: 2026-01-01", "from: today", "operator.taxes[0]: from must be a day such as 2026-01-01"},
 		{"on: [Taxe SMS]", "on: [TVA]", "operator.taxes[0].on: must name other taxes without such a list"},
+		{"on: [Taxe SMS]", "on: [Taxe SMS, Taxe SMS]", "operator.taxes[0].on: must name a tax once: it would count twice"},
 		{"{name: Taxe SMS,", "{name: Taxe SMS, ebms: tva,", "operator.taxes[1].ebms: must be vat, ct, tl, ott or tsce"},
 		{"per_sms: 2.5, from: 2026-02-01}", "per_sms: 2, from: 2026-02-01}, {name: Taxe SMS, per_sms: 3, from: 2026-02-01}",
 			"operator.taxes[2]: is the second of its name and day"},

@@ -94,7 +94,9 @@ func TestOrderPages(t *testing.T) {
 	for range 2 { // a double click
 		admin.wants(pay("02", "5 000", "VIR 77"), http.StatusSeeOther)
 	}
-	admin.wants(admin.get("/admin/orders/1"), http.StatusOK, "5,000 BIF", "6,800 BIF")
+	admin.wants(admin.get("/admin/orders/1"), http.StatusOK, "5,000 BIF", "6,800 BIF",
+		"The payment is recorded. The order stays open.")
+	c.wants(c.get("/orders/1/proforma"), http.StatusOK, "6,800 BIF", "A part is paid: the price holds.")
 	c.wants(c.post("/orders/1/cancel"), http.StatusUnprocessableEntity, "is recorded")
 	admin.wants(pay("03", "6800", "vir-77"), http.StatusUnprocessableEntity, "another payment", "Order 1")
 	admin.wants(pay("03", "8000", "vir-77", "again", "yes"), http.StatusUnprocessableEntity, "1,101", "not recorded yet")
@@ -106,6 +108,11 @@ func TestOrderPages(t *testing.T) {
 	c.wants(c.get("/invoices/F000001"), http.StatusOK, "Invoice F000001", "Nyota SURL", "4000123456", "RC 123/45", "SURL",
 		"Télécommunications", "DPMC", "Rohero I", "Mukaza", "Bujumbura Mairie", "Rue 12", "Subject to VAT: yes", "aline",
 		"4000999999", "Gitega", "10,000 BIF", "TVA 18 %", "1,800 BIF", "11,800 BIF", "VIR 77", "10 BIF")
+	w.exec(`INSERT INTO ebms_reports (name, identifier, issued_at) VALUES ('F000001', 'identifier7', now())`)
+	if a := c.get("/invoices/F000001"); !strings.Contains(a.body, "identifier7") ||
+		strings.Contains(a.body, "Not yet reported") {
+		t.Errorf("an invoice that was queued for the tax office: %s", a.body)
+	}
 	if a := other.get("/invoices/F000001"); a.StatusCode != http.StatusNotFound {
 		t.Errorf("another company gets %d of an invoice", a.StatusCode)
 	}
@@ -148,7 +155,10 @@ func TestOrderPages(t *testing.T) {
 // TestOrdersWithoutPrice: a company without a price sees why it cannot order; without taxes and invoices an order still
 // works, and has a receipt.
 func TestOrdersWithoutPrice(t *testing.T) {
-	w := stillWorld(t, nil)
+	w := stillWorld(t, func(d *Deps, o *Options) {
+		d.Orders = orders.New(d.Pool, orders.Options{Operator: orders.Seller{Name: "Nyota SURL", NIF: "4000123456"}})
+		o.Operator.Name = "Renamed SURL" // after the sale
+	})
 	c, company := w.merchant("aline", 0)
 	c.wants(c.get("/orders"), http.StatusOK, "No price of a credit")
 	w.exec(`INSERT INTO credit_prices (company_id, valid_from, centimes) VALUES ($1, '2026-01-01', 1250)`, company.ID)
@@ -161,7 +171,8 @@ func TestOrdersWithoutPrice(t *testing.T) {
 	admin.inside("root@example.com")
 	admin.wants(admin.post("/admin/orders/1/pay", "amount", "38", "way", "cash", "reference", "1", "on", ""),
 		http.StatusSeeOther)
-	c.wants(c.get("/invoices/R000001"), http.StatusOK, "Receipt R000001", "not an invoice", "38 BIF")
+	c.wants(c.get("/invoices/R000001"), http.StatusOK, "Receipt R000001", "not an invoice", "38 BIF", "Nyota SURL",
+		"4000123456")
 	admin.wants(admin.post("/admin/orders/2/pay", "amount", "38", "way", "cash", "reference", "2", "on", ""),
 		http.StatusUnprocessableEntity, "cancelled")
 }

@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,4 +106,15 @@ func (p *person) asksTaxOffice(office *taxOffice, company int64) {
 	p.press("ebms.again", second) // it was received meanwhile
 	p.sees("flash.ebms.late")
 	p.sees("ebms.none")
+}
+
+// TestNoteIsRefused: a note that is too long is refused for that, and changes nothing.
+func TestNoteIsRefused(t *testing.T) {
+	_, use := newTaxOffice(t)
+	w := stillWorld(t, use)
+	w.exec(`insert into ebms_reports (name, identifier, issued_at, refused_at) values ('F000001', 'x', now(), now())`)
+	admin := newClient(w)
+	admin.inside("root@example.com")
+	admin.wants(admin.post("/admin/ebms", "invoice", "F000001", "do", "settled", "note", strings.Repeat("x", 501)),
+		http.StatusUnprocessableEntity, "at most 500 characters", "F000001")
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 const (
 	callTimeout = 30 * time.Second // of one request
 	maxReply    = 1 << 20
+	freshFor    = 15 * time.Second // how long a token is used; it lives for a minute at most
 )
 
 // Access is how the eBMS is reached. The name of the user is the system's id, unless the OBR gave another.
@@ -48,6 +50,7 @@ func NewClient(to Access) *Client {
 type Session struct {
 	client *Client
 	token  string
+	since  time.Time // of the token
 }
 
 // Login begins a batch. The errors are [Away].
@@ -71,26 +74,43 @@ func (s *Session) login(ctx context.Context) error {
 	if !r.success || r.lazily(&result) != nil || result.Token == "" {
 		return &Away{fmt.Errorf("the eBMS does not accept the login: %w", r.refusal())}
 	}
-	s.token = result.Token
+	s.token, s.since = result.Token, time.Now()
 	return nil
 }
 
-// call is post with a token. A token that is refused is replaced once: it lives for a minute at most, and by whose
-// clock is uncertain.
+// call is post with a token. An old token is replaced before, as it is uncertain how a reply says that it has expired;
+// one that is refused is replaced once. After the login, a request that fails is a [Fault], so that it cannot hold up
+// the others for ever; but [Away] if there is no connection, or no such method.
 func (s *Session) call(ctx context.Context, method string, request any) (r reply, err error) {
+	if time.Since(s.since) > freshFor {
+		if err := s.login(ctx); err != nil {
+			return r, err
+		}
+	}
 	for range 2 {
 		r, err = s.post(ctx, method, request)
-		if err != nil || r.status != http.StatusUnauthorized && r.status != http.StatusForbidden {
+		switch r.status {
+		case http.StatusUnauthorized, http.StatusForbidden:
+		case http.StatusNotFound, http.StatusMethodNotAllowed:
+			return r, err
+		default:
+			dial, isNet := errors.AsType[*net.OpError](err)
+			if err != nil && (!isNet || dial.Op != "dial") {
+				err = &Fault{err.Error()}
+			}
 			return r, err
 		}
 		if err := s.login(ctx); err != nil {
 			return r, err
 		}
 	}
-	return r, &Away{fmt.Errorf("the eBMS refuses a token that it has just given: %w", r.refusal())}
+	if err == nil {
+		err = r.refusal()
+	}
+	return r, &Fault{"the eBMS refuses a token that it has just given: " + err.Error()}
 }
 
-// post sends a request and reads the JSON of the reply. Every error is [Away].
+// post sends a request and reads the JSON of the reply. Every error is [Away]; the reply has its status, if one came.
 func (s *Session) post(ctx context.Context, method string, request any) (reply, error) {
 	r, err := s.exchange(ctx, method, request)
 	if err != nil {

@@ -86,7 +86,7 @@ func TestSwitches(t *testing.T) {
 		"sums are checked":     {faults: ebmssim.Faults{CheckSums: true}, want: received},
 		"amounts as numbers": {faults: ebmssim.Faults{Amounts: "number"},
 			want: refused, words: "Pour la ligne numéro: 1"},
-		"stored, then cut": {faults: ebmssim.Faults{CutAfterStore: 1}, want: away, words: "addInvoice_confirm"},
+		"stored, then cut": {faults: ebmssim.Faults{CutAfterStore: 1}, want: fault, words: "addInvoice_confirm"},
 		"cut":              {faults: ebmssim.Faults{Cut: true}, want: away, words: "login"},
 		"a page": {faults: ebmssim.Faults{HTML: true},
 			want: away, words: "no JSON of the eBMS, but: Site en maintenance"},
@@ -185,7 +185,7 @@ func TestTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		sim.Faults(func(f *ebmssim.Faults) { f.TokenLife = time.Nanosecond })
-		if _, err := s.Add(t.Context(), sale(1)); sorted(err) != "away" || !strings.Contains(err.Error(), "just given") {
+		if _, err := s.Add(t.Context(), sale(1)); sorted(err) != "fault" || !strings.Contains(err.Error(), "just given") {
 			t.Errorf("%d: %v", status, err)
 		}
 		if n := sim.Calls(); n["login/"] != 3 || n["addInvoice_confirm/"] != 2 {
@@ -197,6 +197,22 @@ func TestTokens(t *testing.T) {
 		if _, err := s.Add(t.Context(), sale(1)); err != nil || s.token == old {
 			t.Errorf("%d: %v", status, err)
 		}
+		sim.Faults(func(f *ebmssim.Faults) { f.ExpiredStatus = 400 })
+		s.token, s.since = "expired", s.since.Add(-freshFor) // an old one is not tried
+		if _, err := s.Add(t.Context(), sale(2)); err != nil {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
+// TestMessage: a message alone is a refusal, but no success.
+func TestMessage(t *testing.T) {
+	const said = `{"message":"Forbidden"}`
+	if r, err := readReply(403, []byte(said)); err != nil || r.status != 403 || r.success || r.words != "Forbidden" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := readReply(200, []byte(said)); err == nil || r.status != 200 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -5,8 +5,8 @@
 //
 // The oldest invoice goes first, and one at a time over all processes: while the first is claimed, or waits for its
 // next attempt, nothing else is claimed. What the OBR refuses waits for a person and lets the others pass, except the
-// credit notes of a refused invoice. An invoice that the eBMS answers with a fault for [PassAfter] times lets them pass
-// too, and is still tried.
+// credit notes of a refused invoice. An invoice that fails after the login for [PassAfter] times lets them pass too,
+// and is still tried.
 //
 // If a process or connection dies after the eBMS stored an invoice, the next attempt is a duplicate, and getInvoice
 // proves that it is this invoice: by its identifier, which has the time of issue.
@@ -232,7 +232,7 @@ func take(ctx context.Context, pool *pgxpool.Pool, lease time.Duration) (c *clai
 func received(ctx context.Context, db postgres.DB, c *claim, r Receipt) error {
 	return store(ctx, db, c, `UPDATE ebms_reports SET finished_at = coalesce(finished_at, now()), refused_at = NULL,
 		claimed_until = NULL, words = '', reply = $2, signature = $3, registered = $4 WHERE name = $1`, c.Name, r.Raw,
-		r.Signature, r.Registered)
+		bounded(r.Signature), bounded(r.Registered))
 }
 
 // refused makes an invoice wait for a person.

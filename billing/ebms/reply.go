@@ -20,12 +20,12 @@ type Refused struct{ Words string } // of the OBR
 
 func (e *Refused) Error() string { return e.Words }
 
-// Fault means that the eBMS answered, and that the same request may succeed later.
+// Fault means that a request failed after the login, and that it may succeed later.
 type Fault struct{ Words string }
 
 func (e *Fault) Error() string { return e.Words }
 
-// Away means that the eBMS cannot be used now: no connection, a page instead of JSON, a login that it does not accept.
+// Away means that the eBMS cannot be used now: no connection, no login.
 type Away struct{ Cause error }
 
 func (e *Away) Error() string { return e.Cause.Error() }
@@ -45,7 +45,8 @@ type reply struct {
 // mostStarts bounds how many braces readReply tries.
 const mostStarts = 50
 
-// readReply finds the JSON in a reply: warnings of PHP or HTML may be around it.
+// readReply finds the JSON in a reply: warnings of PHP or HTML may be around it. A server before the eBMS may refuse a
+// request with a message alone. With an error the reply has only its status.
 func readReply(status int, raw []byte) (reply, error) {
 	rest := raw
 	for range mostStarts {
@@ -61,7 +62,8 @@ func readReply(status int, raw []byte) (reply, error) {
 			Result    json.RawMessage `json:"result"`
 			Signature anyText         `json:"electronic_signature"`
 		}
-		if json.NewDecoder(bytes.NewReader(rest)).Decode(&is) == nil && (is.Success != nil || is.Words != "") {
+		if json.NewDecoder(bytes.NewReader(rest)).Decode(&is) == nil && (is.Success != nil || is.Words != "" ||
+			is.Message != "" && status >= http.StatusBadRequest) {
 			if is.Words == "" {
 				is.Words = is.Message
 			}
@@ -74,7 +76,7 @@ func readReply(status int, raw []byte) (reply, error) {
 	if said == "" {
 		said = "nothing"
 	}
-	return reply{}, fmt.Errorf("status %d and no JSON of the eBMS, but: %s", status, said)
+	return reply{status: status}, fmt.Errorf("status %d and no JSON of the eBMS, but: %s", status, said)
 }
 
 var tag = regexp.MustCompile(`(?s)<(script|style)\b.*?</(script|style)>|<[^>]*>`)

@@ -217,7 +217,7 @@ func (r *Reporter) record(ctx context.Context, c *claim, proof Receipt, err erro
 	return false, errors.Join(fmt.Errorf("reading %s: %w", c.Name, err), giveBack(ctx, r.pool, c))
 }
 
-// bounded returns at most as much as the column words takes.
+// bounded returns a text of the OBR as the columns take it; their reply is kept whole.
 func bounded(words string) string {
 	words = postgres.Text(words)
 	if all := []rune(words); len(all) > 1000 {

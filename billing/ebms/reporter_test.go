@@ -1,9 +1,13 @@
 package ebms
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,7 +143,7 @@ func TestTwoProcesses(t *testing.T) {
 			t.Fatal("late: ", o.received())
 		}
 		o.sim.Faults(func(f *ebmssim.Faults) { *f = faults[i%len(faults)] })
-		o.exec(`update ebms_reports set due_at = now() where finished_at is null`)
+		o.exec(`update ebms_reports set due_at = now(), faults = 0 where finished_at is null`)
 		time.Sleep(5 * time.Millisecond) // of load
 	}
 	o.sim.Faults(func(f *ebmssim.Faults) { *f = ebmssim.Faults{} })
@@ -260,6 +264,53 @@ func TestFaultsLetPass(t *testing.T) {
 	}
 }
 
+// TestOneFails: whatever always becomes of the request of one invoice after the login, it lets the others pass in the
+// end.
+func TestOneFails(t *testing.T) {
+	refuse := func(status int, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+		}
+	}
+	for name, fail := range map[string]http.HandlerFunc{
+		"a page":              refuse(500, "<h1>Whoops</h1>"),
+		"a page with 200":     refuse(200, "<h1>Connexion</h1>"),
+		"a forbidden page":    refuse(403, "<h1>Forbidden</h1>"),
+		"a forbidden message": refuse(403, `{"message":"Forbidden"}`),
+		"cut":                 func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"too slow":            func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err == nil && strings.Contains(r.URL.Path, "addInvoice") && bytes.Contains(body, []byte("F000001")) {
+					fail(w, r)
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				o.sim.ServeHTTP(w, r)
+			}))
+			defer front.Close()
+			o.url = front.URL
+			r := o.process()
+			if name == "too slow" {
+				r.opts.Client.http.Timeout = 100 * time.Millisecond
+			}
+			o.issue("F000001", "F000002")
+			for tries := 0; o.states("F000002") != "received" && tries < 10*PassAfter; tries++ {
+				o.batch(r)
+			}
+			var faults int
+			if err := o.pool.QueryRow(t.Context(), `select faults from ebms_reports where name = 'F000001'`).Scan(
+				&faults); err != nil || faults < PassAfter || o.states("F000001", "F000002") != "waiting received" {
+				t.Errorf("%d faults, %v, %s", faults, err, o.states("F000001", "F000002"))
+			}
+		})
+	}
+}
+
 // TestDiedAfterStore: the process dies after the eBMS has stored the invoice. When its claim is over, another one
 // proves it, and nothing else was claimed before.
 func TestDiedAfterStore(t *testing.T) {
@@ -280,6 +331,14 @@ func TestDiedAfterStore(t *testing.T) {
 	if n := o.batch(other); n != 2 || !slices.Equal(o.received(), []string{"F000001", "F000002"}) ||
 		o.states("F000001", "F000002") != "received received" {
 		t.Errorf("%d attempts, %v, %s", n, o.received(), o.states("F000001", "F000002"))
+	}
+	if err := received(t.Context(), o.pool, c, Receipt{Raw: []byte("{}"), Signature: "a\x00b\xff",
+		Registered: strings.Repeat("9", 2000)}); err != nil {
+		t.Error(err)
+	}
+	all, err := Reports(t.Context(), o.pool, "F000001")
+	if r := all["F000001"]; err != nil || r.Signature != "ab" || len(r.Registered) > 1010 {
+		t.Errorf("%+v, %v", r, err)
 	}
 	if err := refused(t.Context(), o.pool, c, "late"); err != nil || o.states("F000001") != "received" {
 		t.Errorf("a late result changes it: %v", err)

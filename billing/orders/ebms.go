@@ -17,12 +17,9 @@ func (s *Store) queue(ctx context.Context, i *Invoice) error {
 		Identifier: ebms.Identifier(i.Seller.NIF, s.opts.EBMS, i.Issued, i.Name())})
 }
 
-// Reported returns what became of documents at the tax office, by their names. Without a configured eBMS it asks
-// nothing.
+// Reported returns what became of documents at the tax office, by their names. One keeps its identifier when no eBMS is
+// configured any more.
 func (s *Store) Reported(ctx context.Context, names ...string) (map[string]ebms.Report, error) {
-	if s.opts.EBMS == "" || len(names) == 0 {
-		return nil, nil
-	}
 	return ebms.Reports(ctx, s.db, names...)
 }
 

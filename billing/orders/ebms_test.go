@@ -34,15 +34,24 @@ func TestToReport(t *testing.T) {
 	if err != nil || sold == nil {
 		t.Fatal(sold, err)
 	}
+	stored, err := w.Invoice(t.Context(), orders.Sale, sold.Number)
+	if err != nil || stored.Taxes[1].PerSMS != 500 {
+		t.Fatalf("stored %+v, %v", stored, err)
+	}
 	var note orders.Invoice
 	w.in(func(tx pgx.Tx) (err error) {
-		note, err = w.In(tx).CreditInvoice(t.Context(), tx, *sold, orders.Credit{Credits: 1, Reason: "test"}, "a")
+		note, err = w.In(tx).CreditInvoice(t.Context(), tx, stored, orders.Credit{Credits: 1, Reason: "test"}, "a")
 		return err
 	})
 	found, err := w.Reported(t.Context(), sold.Name(), note.Name())
 	if err != nil || len(found) != 2 || found[sold.Name()].Identifier != fmt.Sprintf("4000000001/%s/%s/F000001", system,
 		sold.Issued.In(sms.Burundi).Format("20060102150405")) {
 		t.Errorf("%+v, %v", found, err)
+	}
+	off := reported
+	off.EBMS = ""
+	if kept, err := orders.New(w.pool, off).Reported(t.Context(), sold.Name()); err != nil || len(kept) != 1 {
+		t.Errorf("without an eBMS: %+v, %v", kept, err)
 	}
 	for _, i := range []*orders.Invoice{sold, &note} {
 		v, err := w.ToReport(t.Context(), i.Name())
@@ -108,10 +117,17 @@ func TestUnreportable(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	o.EBMS = ""
-	sell(orders.New(w.pool, o), 1000)
+	late := sell(orders.New(w.pool, o), 1000)
 	o.EBMS, o.Seller = system, nil
 	if sold = sell(orders.New(w.pool, o), 1000); sold.Kind != orders.Receipt {
 		t.Error(sold.Kind)
+	}
+	list, err := w.Unqueued(t.Context(), 10)
+	if err != nil || len(list) != 1 || list[0].Number != late.Number {
+		t.Errorf("not queued: %+v, %v", list, err)
+	}
+	if f, err := w.Audit(t.Context()); err != nil || f != (orders.Faults{Invoices: 4, Unqueued: 1}) {
+		t.Errorf("%+v, %v", f, err)
 	}
 	if c, err := ebms.Count(t.Context(), w.pool); err != nil || c.Waiting != 2 {
 		t.Errorf("%+v, %v", c, err)

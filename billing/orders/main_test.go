@@ -23,6 +23,11 @@ var vat = orders.Tax{Name: "TVA", Rate: 180_000, From: time.Date(2020, 1, 1, 0, 
 // options issue invoices with VAT.
 var options = orders.Options{Taxes: []orders.Tax{vat}, Seller: &orders.Seller{Name: "Intumwa SURL", NIF: "4000000001"}}
 
+// mixed has taxes on each credit, of whole and of half francs, and one on another tax.
+var mixed = orders.Options{Seller: options.Seller, Taxes: []orders.Tax{
+	{Name: "TVA", Rate: 180_000, On: []string{"Taxe SMS"}, From: vat.From},
+	{Name: "Taxe SMS", PerSMS: 500, From: vat.From}, {Name: "Redevance", PerSMS: 250, From: vat.From}}}
+
 // world is a database with a company and its orders.
 type world struct {
 	*orders.Store

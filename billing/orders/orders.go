@@ -80,7 +80,9 @@ var (
 type Options struct {
 	Taxes  []Tax
 	Seller *Seller // on invoices; nil: none are configured, and a sale gets a receipt
-	EBMS   string  // id of this system at the tax office, which must have every invoice; empty: it is not told
+	// the operator's few facts, on receipts
+	Operator Seller
+	EBMS     string // id of this system at the tax office, which must have every invoice; empty: it is not told
 }
 
 // Store reads and changes orders. It is safe for concurrent use.
@@ -120,6 +122,8 @@ type Order struct {
 	Slip      accounts.Document
 	Kind      Kind // of its document, and its number; 0 until it is paid
 	Number    int64
+	Sold      int64  // credits of its document
+	Total     Francs // of its document
 }
 
 // Expires returns when the order expires without a payment.
@@ -150,7 +154,8 @@ const (
 	columns = `o.id, o.company_id, coalesce(o.user_id, 0), o.credits, o.centimes, o.reference, o.created_at, o.paid_at,
 	o.cancelled_at, o.cancelled_by, o.reason,
 	(SELECT coalesce(sum(francs), 0)::bigint FROM order_payments WHERE order_id = o.id),
-	coalesce(d.name, ''), coalesce(d.type, ''), coalesce(d.size, 0), d.at, coalesce(i.kind, ''), coalesce(i.number, 0)`
+	coalesce(d.name, ''), coalesce(d.type, ''), coalesce(d.size, 0), d.at, coalesce(i.kind, ''), coalesce(i.number, 0),
+	coalesce(i.credits, 0), coalesce(i.total, 0)`
 	joined = ` FROM orders o LEFT JOIN order_slips d ON d.order_id = o.id
 	LEFT JOIN invoices i ON i.order_id = o.id AND i.kind <> 'credit_note'`
 )
@@ -158,7 +163,8 @@ const (
 func scan(row pgx.CollectableRow) (o Order, err error) {
 	d := &o.Slip
 	err = row.Scan(&o.ID, &o.Company, &o.User, &o.Credits, &o.Price, &o.Reference, &o.Created, &o.PaidAt, &o.Cancelled,
-		&o.By, &o.Reason, &o.Received, &d.Name, &d.Type, &d.Size, &d.At, &o.Kind, &o.Number)
+		&o.By, &o.Reason, &o.Received, &d.Name, &d.Type, &d.Size, &d.At, &o.Kind, &o.Number,
+		&o.Sold, &o.Total)
 	return o, err
 }
 

@@ -103,10 +103,10 @@ func (p *Payment) check() (err error) {
 
 // Pay records a payment of an order that the caller has locked, in the caller's transaction. When the payments reach
 // the order's sum, it sells the credits: it writes the purchase in the ledger, numbers the document and ends the order;
-// else sold is nil. A payment that pays for more credits is refused without More; what is left below the price of one
-// credit is noted as paid. by is the actor. The errors are [ErrPaid], [ErrCancelled], [ErrExpired] if the payment is
-// from after the expiry, a [RepeatedError], a [MoreError], [billing.ErrGranted] for a repeated key, and those of a
-// wrong payment.
+// else sold is nil. A payment of more, which pays for more credits, is refused without More, and with it above the
+// price of [MaxCredits]; what is left below the price of one credit is noted as paid. by is the actor. The errors are
+// [ErrPaid], [ErrCancelled], [ErrExpired] if the payment is from after the expiry, a [RepeatedError], a [MoreError],
+// [billing.ErrGranted] for a repeated key, and those of a wrong payment.
 func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Payment, by string) (
 	sold *Invoice, err error) {
 	s = s.In(tx)
@@ -138,7 +138,11 @@ func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Paym
 	terms, paid := s.Terms(o.Price), o.Received+p.Amount
 	sum := terms.Sum(o.Credits)
 	whole := paid >= sum.Total
-	if whole {
+	switch {
+	case whole && paid > terms.Sum(MaxCredits).Total:
+		return nil, accounts.Errorf(ErrAmount, "with this payment more is paid than %d credits cost, the most of an order",
+			MaxCredits)
+	case paid > sum.Total: // what the order costs may be the price of more: credits below a franc
 		if most := terms.Afford(paid); most > o.Credits && !p.More {
 			return nil, &MoreError{o.Credits, most}
 		} else if most > o.Credits {
@@ -162,7 +166,7 @@ func (s *Store) Pay(ctx context.Context, tx pgx.Tx, o Order, of Customer, p Paym
 		return nil, fmt.Errorf("ending order %d: %w", o.ID, err)
 	}
 	invoice := Invoice{Kind: Receipt, Order: o.ID, Company: o.Company, By: by, Sum: sum, Paid: paid, Way: p.Way,
-		Customer: of, Ref: ref}
+		Seller: s.opts.Operator, Customer: of, Ref: ref}
 	if s.opts.Seller != nil {
 		invoice.Kind, invoice.Seller = Sale, *s.opts.Seller
 	}

@@ -69,6 +69,30 @@ func TestPay(t *testing.T) {
 	}
 }
 
+// An order whose credits cost less than a franc is paid by its sum, though that is the price of more credits; the most
+// that a payment is for are the credits of the largest order.
+func TestPayBelowAFranc(t *testing.T) {
+	w := open(t, 1, options)
+	id := w.place(1, 1000, 1)
+	var more *orders.MoreError
+	if _, err := w.pay(id, w.payment(13)); !errors.As(err, &more) {
+		t.Errorf("a franc more: %v", err)
+	}
+	if sold, err := w.pay(id, w.payment(12)); err != nil || sold == nil || sold.Credits != 1000 {
+		t.Errorf("the sum: %+v, %v", sold, err)
+	}
+	id = w.place(1, orders.MaxCredits, 1000)
+	p := w.payment(w.Terms(1000).Sum(orders.MaxCredits).Total + 1)
+	p.More = true
+	if _, err := w.pay(id, p); !errors.Is(err, orders.ErrAmount) {
+		t.Errorf("more than the largest order: %v", err)
+	}
+	p.Amount--
+	if sold, err := w.pay(id, p); err != nil || sold == nil || sold.Rest() != 0 {
+		t.Errorf("the largest order: %+v, %v", sold, err)
+	}
+}
+
 // A reference that was recorded before, in whatever spelling and for whatever order, must be confirmed.
 func TestPayWithAReferenceAgain(t *testing.T) {
 	w := open(t, 2, options)
@@ -185,9 +209,9 @@ func TestCancel(t *testing.T) {
 
 // Without a seller in the configuration a sale has a receipt of another series.
 func TestReceipt(t *testing.T) {
-	w := open(t, 1, orders.Options{})
+	w := open(t, 1, orders.Options{Operator: orders.Seller{Name: "Intumwa"}})
 	sold, err := w.pay(w.place(1, 10, 1000), w.payment(100))
-	if err != nil || sold.Name() != "R000001" {
+	if err != nil || sold.Name() != "R000001" || sold.Seller.Name != "Intumwa" {
 		t.Fatalf("%+v, %v", sold, err)
 	}
 	w.in(func(tx pgx.Tx) error {

@@ -5,9 +5,10 @@ import (
 	"errors"
 
 	"intumwa/billing/ebms"
+	"intumwa/billing/orders"
 )
 
-// adminInvoicePendingCmd lists what the tax office does not have.
+// adminInvoicePendingCmd lists what the tax office does not have, those last that nobody reports.
 type adminInvoicePendingCmd struct {
 	Limit int `help:"How many at most." default:"1000"`
 }
@@ -32,7 +33,16 @@ func (c *adminInvoicePendingCmd) do(ctx context.Context, o *operator) (any, erro
 		return nil, errors.New("--limit must be at least 1")
 	}
 	all, err := ebms.Pending(ctx, o.pool, c.Limit)
-	return views(all, reportOf), err
+	list := views(all, reportOf)
+	if left := c.Limit - len(all); err == nil && left > 0 {
+		var rest []orders.Unqueued
+		rest, err = o.orders().Unqueued(ctx, left)
+		for _, i := range rest {
+			list = append(list, object{{"invoice", orders.Name(i.Kind, i.Number)}, {"state", "unqueued"},
+				{"issued_at", i.Issued}, {"reason", "issued without ebms.url: report it by hand"}})
+		}
+	}
+	return list, err
 }
 
 // adminInvoiceReportCmd decides about an invoice that the tax office refused.

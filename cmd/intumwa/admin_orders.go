@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/billing"
 	"intumwa/billing/orders"
 	"intumwa/operations"
 	"intumwa/sms"
@@ -38,14 +41,18 @@ func (c *adminOrderCreateCmd) do(ctx context.Context, o *operator) (any, error) 
 	return done(o.viewOrder(placed), err)
 }
 
-// viewOrder is an order as it is printed. total is what it costs today, or has cost.
+// viewOrder is an order as it is printed. total is what it costs today; a paid one has the credits and total of its
+// document.
 func (o *operator) viewOrder(of orders.Order) object {
-	total := o.orders().Terms(of.Price).Sum(of.Credits).Total
+	credits, total := of.Credits, o.orders().Terms(of.Price).Sum(of.Credits).Total
+	if of.Number != 0 {
+		credits, total = of.Sold, of.Total
+	}
 	left := max(0, total-of.Received)
 	if of.State() != orders.Open && of.State() != orders.Expired {
 		left = 0
 	}
-	return object{{"order_id", of.ID}, {"company_id", of.Company}, {"credits", of.Credits}, {"bif", of.Price},
+	return object{{"order_id", of.ID}, {"company_id", of.Company}, {"credits", credits}, {"bif", of.Price},
 		{"state", of.State()}, {"total", total}, {"received", of.Received}, {"left", left},
 		{"reference", optional{of.Reference}}, {"slip", optional{of.Slip.Name}}, {"created_at", of.Created},
 		{"expires_at", of.Expires()}, {"paid_at", of.PaidAt}, {"invoice", orNull(of.Document())},
@@ -76,10 +83,10 @@ func (c *adminOrderShowCmd) do(ctx context.Context, o *operator) (any, error) {
 		return nil, err
 	}
 	payments, err := o.orders().Payments(ctx, c.ID)
-	return done(append(o.viewOrder(of), pair{"payments", views(payments, func(p orders.Recorded) object {
+	return done(deep{append(o.viewOrder(of), pair{"payments", views(payments, func(p orders.Recorded) object {
 		return object{{"amount", p.Amount}, {"way", p.Way}, {"reference", p.Reference}, {"on", p.On.Format(time.DateOnly)},
 			{"recorded_at", p.At}, {"recorded_by", p.By}}
-	})}), err)
+	})})}, err)
 }
 
 type adminOrderPayCmd struct {
@@ -184,14 +191,24 @@ func (c *adminInvoiceShowCmd) do(ctx context.Context, o *operator) (any, error) 
 			return nil, err
 		}
 	}
-	return slices.Concat(viewInvoice(i), object{{"taxes", i.Taxes}, {"paid", i.Paid}, {"way", optional{i.Way}},
+	return deep{slices.Concat(viewInvoice(i), object{{"taxes", views(i.Taxes, viewTax)}, {"paid", i.Paid}, {"way", optional{i.Way}},
 		{"seller", i.Seller}, {"customer", i.Customer}, {"issued_by", i.By},
-		{"credit_notes", views(notes, func(n orders.Invoice) string { return n.Name() })}}), nil
+		{"credit_notes", views(notes, func(n orders.Invoice) string { return n.Name() })}})}, nil
+}
+
+// viewTax is a tax of a document as it is printed.
+func viewTax(t orders.TaxSum) object {
+	rate := ""
+	if t.Rate != 0 {
+		rate = t.Rate.String() + "%"
+	}
+	return object{{"name", t.Name}, {"rate", optional{rate}}, {"per_sms", optional{t.PerSMS}}, {"on", optional{t.On}},
+		{"ebms", optional{t.EBMS}}, {"sum", t.Sum}}
 }
 
 type adminInvoiceCreditCmd struct {
 	Number  string `required:"" help:"The invoice." placeholder:"F…"`
-	Reason  string `required:"" aliases:"note" help:"What was wrong; the credit note prints it."`
+	Reason  string `required:"" aliases:"note" help:"What was wrong; the credit note prints it. A repeated command changes nothing."`
 	Credits string `help:"How many credits it takes back, or all that are left." default:"all" placeholder:"N|all"`
 }
 
@@ -209,7 +226,14 @@ func (c *adminInvoiceCreditCmd) do(ctx context.Context, o *operator) (any, error
 	if err != nil {
 		return nil, err
 	}
-	note, err := o.by(nil).CreditInvoice(ctx, number, orders.Credit{Credits: credits, Reason: c.Reason})
+	// The same command again may follow an answer that was lost.
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", number, c.Credits, strings.TrimSpace(c.Reason)))
+	note, err := o.by(nil).CreditInvoice(ctx, number, orders.Credit{Credits: credits, Reason: c.Reason,
+		Once: (*[16]byte)(sum[:])})
+	if errors.Is(err, billing.ErrGranted) {
+		err = accounts.Errorf(accounts.ErrExists, "%s has this credit note already, with these credits and this reason "+
+			"(admin invoice show): for another one, word the reason otherwise", orders.Name(kind, number))
+	}
 	return done(viewInvoice(note), err)
 }
 
@@ -224,9 +248,13 @@ func (c *adminInvoiceSkipCmd) do(ctx context.Context, o *operator) (any, error) 
 		return nil, err
 	}
 	first, err := o.by(nil).SkipInvoices(ctx, kind, number, c.Reason)
+	if err != nil {
+		return nil, err
+	}
 	lost := int64(0)
 	if first > 0 {
 		lost = number - first + 1
 	}
-	return done(object{{"kind", kind}, {"skipped", lost}, {"next", orders.Name(kind, number+1)}}, err)
+	last, err := o.orders().Last(ctx)
+	return done(object{{"kind", kind}, {"skipped", lost}, {"next", orders.Name(kind, last[kind]+1)}}, err)
 }

@@ -54,7 +54,11 @@ func TestAdminOrders(t *testing.T) {
 	}
 	s.refused("is paid already", "", append([]string{"admin"}, pay("--amount", "1", "--reference", "VIR 3")...)...)
 	s.refused("is paid already", "", "admin", "order", "cancel", "--id", "1", "--reason", "x")
-	s.admin("", orderKeys+" payments", "order", "show", "--id", "1")
+	s.exec(`update orders set credits = 900, centimes = 2000`) // as if more had been sold, with other taxes
+	if shown := s.admin("", orderKeys+" payments", "order", "show", "--id", "1"); shown["credits"] != 1000.0 ||
+		shown["total"] != 11800.0 {
+		t.Errorf("the order: %v", shown)
+	}
 
 	s.refused("at most these", "", "admin", "invoice", "credit", "--number", "F1", "--reason", "x", "--credits", spent(s))
 	invoiceKeys := "number kind order_id company_id issued_at credits bif net total"
@@ -63,9 +67,12 @@ func TestAdminOrders(t *testing.T) {
 	if note["number"] != "A000001" || note["refers_to"] != "F000001" || note["total"] != 1180.0 {
 		t.Errorf("the credit note: %v", note)
 	}
+	s.refused("has this credit note already", "", "admin", "invoice", "credit", "--number", "F000001", "--reason", "wrong",
+		"--credits", "100")
 	shown := s.admin("", invoiceKeys+" taxes paid way seller customer issued_by credit_notes", "invoice", "show",
 		"--number", "F000001")
-	if fmt.Sprint(shown["credit_notes"]) != "[A000001]" || !strings.Contains(fmt.Sprint(shown["seller"]), "4000123456") {
+	if fmt.Sprint(shown["credit_notes"]) != "[A000001]" || !strings.Contains(fmt.Sprint(shown["seller"]), "4000123456") ||
+		!strings.Contains(fmt.Sprint(shown["taxes"]), "rate:18%") {
 		t.Errorf("the invoice: %v", shown)
 	}
 	code, stdout, _ := s.run("", "admin", "invoice", "list", "--from", "2020-01", "--to", "2024-01", "--json")
@@ -95,6 +102,10 @@ func TestAdminOrders(t *testing.T) {
 	if got := s.admin("", "kind skipped next", "invoice", "skip", "--last", "F7", "--reason",
 		"restored"); got["skipped"] != 6.0 || got["next"] != "F000008" {
 		t.Errorf("skipped %v", got)
+	}
+	if got := s.admin("", "kind skipped next", "invoice", "skip", "--last", "F3", "--reason",
+		"again"); got["skipped"] != 0.0 || got["next"] != "F000008" {
+		t.Errorf("skipped again %v", got)
 	}
 	if code, stdout, _ := s.run("", "admin", "audit", "--json"); code != exitOK {
 		t.Errorf("audit: %s", stdout)

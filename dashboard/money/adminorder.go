@@ -110,7 +110,12 @@ func (ps *Pages) PayOrder(v *web.Visit) error {
 		f.Fail("order.confirm")
 		return ps.adminOrder(v, err)
 	case errors.Is(err, billing.ErrGranted): // the form was repeated
-		return v.Redirect(adminOrderPath(v.ID()), "flash.order.paid")
+		o, err := ps.Deps.Orders.Order(v.Ctx(), v.ID())
+		flash := "flash.order.part"
+		if o.State() == orders.Paid {
+			flash = "flash.order.paid"
+		}
+		return v.Done(err, adminOrderPath(v.ID()), flash)
 	case err == nil && is.Invoice == nil:
 		return v.Redirect(adminOrderPath(v.ID()), "flash.order.part")
 	}
@@ -174,7 +179,9 @@ type adminInvoicesPage struct {
 	Rows   []orders.Invoice
 	Net    orders.Francs // without credit notes
 	Total  orders.Francs
-	Hidden int // documents that only the file has
+	Hidden int  // documents that only the file has
+	Many   bool // more than Most, which a file has
+	Most   int
 }
 
 // shownInvoices is the most documents of a month on its page.
@@ -184,7 +191,8 @@ const shownInvoices = 500
 func (ps *Pages) AdminInvoices(v *web.Visit) error {
 	month := month(v)
 	p := adminInvoicesPage{Title: v.Lang.Month(month), Month: month.Format(monthFormat)}
-	all, err := ps.Deps.Orders.Issued(v.Ctx(), 0, month, month.AddDate(0, 1, 0), maxInvoices)
+	all, err := ps.Deps.Orders.Issued(v.Ctx(), 0, month, month.AddDate(0, 1, 0), maxInvoices+1)
+	p.Most, p.Many = maxInvoices, len(all) > maxInvoices
 	for i := range all {
 		sign := orders.Francs(1)
 		if all[i].Kind == orders.CreditNote {
@@ -203,9 +211,13 @@ func (ps *Pages) ExportInvoices(v *web.Visit) error {
 	if !v.Form().OK() {
 		return ps.AdminInvoices(v)
 	}
-	all, err := ps.Deps.Orders.Issued(v.Ctx(), 0, month, month.AddDate(0, 1, 0), maxInvoices)
+	all, err := ps.Deps.Orders.Issued(v.Ctx(), 0, month, month.AddDate(0, 1, 0), maxInvoices+1)
 	if err != nil {
 		return err
+	}
+	if len(all) > maxInvoices {
+		v.Form().Fail("invoices.many", v.Lang.Number(maxInvoices))
+		return ps.AdminInvoices(v)
 	}
 	rows := orders.CSV(all)
 	price := slices.Index(rows[0], "price")

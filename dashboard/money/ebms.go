@@ -1,6 +1,7 @@
 package money
 
 import (
+	"errors"
 	"strings"
 
 	"intumwa/accounts"
@@ -40,6 +41,10 @@ func (ps *Pages) ReportInvoice(v *web.Visit) error {
 		}
 	}
 	_, err := ps.By(v).ReportInvoice(v.Ctx(), f.Value("invoice"), to)
+	if errors.Is(err, ebms.ErrNote) {
+		f.Fail("ebms.note.wrong", ebms.MaxNote)
+		return ps.Unreported(v)
+	}
 	if accounts.ForUser(err) { // it was received or settled meanwhile, or the form was not ours
 		return v.Redirect("/admin/ebms", "flash.ebms.late")
 	}

@@ -253,13 +253,14 @@ func (ps *Pages) sendSlip(v *web.Visit, owner, company int64) error {
 type paperPage struct {
 	Operator web.Operator
 	Back     string
-	Seller   *orders.Seller // nil: the operator's few facts are printed
+	Seller   *orders.Seller // nil: the operator's few facts are printed, on a receipt those of its day
 	Customer orders.Customer
 	Number   int64 // of the company
 	Order    int64
 	Sum      orders.Sum
 	Invoice  *orders.Invoice // nil: a proforma
 	Report   *ebms.Report    // to the tax office; nil: it is not reported
+	Reports  bool            // the tax office is told of invoices
 	Payments []orders.Recorded
 	Received orders.Francs // of a proforma
 	At       time.Time
@@ -304,10 +305,13 @@ func (ps *Pages) invoice(v *web.Visit, company int64, back string) error {
 	if err == nil && company != 0 && i.Company != company {
 		err = accounts.ErrNotFound
 	}
-	p := paperPage{Operator: ps.Operator, Back: back + strconv.FormatInt(i.Order, 10), Customer: i.Customer,
-		Number: i.Company, Order: i.Order, Sum: i.Sum, Invoice: &i, At: i.Issued}
-	if i.Seller.Name != "" {
-		p.Seller = &i.Seller
+	p := paperPage{Back: back + strconv.FormatInt(i.Order, 10), Customer: i.Customer,
+		Number: i.Company, Order: i.Order, Sum: i.Sum, Invoice: &i, At: i.Issued, Reports: ps.Unsent != nil}
+	if s := &i.Seller; i.Kind == orders.Receipt {
+		p.Operator = web.Operator{Name: s.Name, NIF: s.NIF, TradeRegister: s.TradeRegister, Address: s.Address,
+			Phone: s.Phone, Email: s.Email}
+	} else {
+		p.Seller = s
 	}
 	p.Operator.Name = cmp.Or(p.Operator.Name, "Intumwa")
 	if err == nil {

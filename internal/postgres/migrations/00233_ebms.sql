@@ -9,7 +9,7 @@ CREATE TABLE ebms_reports (
     due_at        timestamptz NOT NULL DEFAULT now(), -- the next attempt
     claimed_until timestamptz, -- a process reports it; NULL: none does
     tries         integer     NOT NULL DEFAULT 0, -- since an operator last looked at it; each claim counts
-    faults        integer     NOT NULL DEFAULT 0, -- replies that blame neither the invoice nor the connection
+    faults        integer     NOT NULL DEFAULT 0, -- failed requests after a login that worked
     words         text        NOT NULL DEFAULT '' CHECK (char_length(words) <= 1000), -- why the last attempt failed
     without_nif   boolean     NOT NULL DEFAULT false, -- reported without the customer's NIF, which the OBR does not know
     refused_at    timestamptz, -- it waits for a person
