@@ -188,7 +188,7 @@ func (s *Store) Create(ctx context.Context, company int64, e Entry) (made Contac
 // [*Fault] if another contact has the number. It must be rolled back after an error.
 func (s *Store) Update(ctx context.Context, company, id int64, e Entry) (before, after Contact, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
-		in := s.in(tx)
+		in, e := s.in(tx), e // of this try
 		if _, err := lock(ctx, tx, company, `id = $2`, id); err != nil {
 			return err
 		}

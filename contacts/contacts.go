@@ -85,7 +85,7 @@ type Group struct {
 // Book is what a company's contacts have in common.
 type Book struct {
 	Contacts int
-	Fields   []string // the names that its contacts have or had, in the order of their first use
+	Fields   []string // the names that its contacts have, and some that they had, in the order of their first use
 }
 
 // Store has the contacts of one database. It is safe for concurrent use.

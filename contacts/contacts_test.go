@@ -67,7 +67,7 @@ func TestPut(t *testing.T) {
 	d.exact()
 	for why, e := range map[string]contacts.Entry{
 		"contact.wrong.group.unknown": entry("+25779000003", "", foreign),
-		"contact.wrong.fields":        {Number: "+25779000003", Fields: many(contacts.MaxFields - 2)}} {
+		"contact.wrong.fields":        {Number: "+25779000003", Fields: many(contacts.MaxFields - 1)}} {
 		_, err := d.Put(t.Context(), 1, []contacts.Entry{e})
 		if wrong, is := errors.AsType[*contacts.Fault](err); !is || wrong.Key != why {
 			t.Errorf("%s: %v", why, err)
@@ -101,6 +101,37 @@ func many(n int) map[string]*string {
 		fields[fmt.Sprintf("f%d", i)] = new("x")
 	}
 	return fields
+}
+
+// TestForgottenFields: the name of a field that no contact has any more leaves room for another.
+func TestForgottenFields(t *testing.T) {
+	d := newTestStore(t)
+	wrong := many(contacts.MaxFields)
+	d.put(1, contacts.Entry{Number: "+25779000001", Fields: wrong}, contacts.Entry{Number: "+25779000002",
+		Fields: map[string]*string{"f7": new("7")}})
+	_, err := d.Put(t.Context(), 1, []contacts.Entry{{Number: "+25779000002", Fields: map[string]*string{"g": new("x")}}})
+	if fault, is := errors.AsType[*contacts.Fault](err); !is || fault.Key != "contact.wrong.fields" {
+		t.Error(err)
+	}
+	fields := func(want ...string) {
+		t.Helper()
+		if book, err := d.Book(t.Context(), 1); err != nil || !slices.Equal(book.Fields, want) {
+			t.Errorf("%v, %v; want %v", book.Fields, err, want)
+		}
+	}
+	for name := range wrong {
+		wrong[name] = nil
+	}
+	d.put(1, contacts.Entry{Number: "+25779000001", Fields: wrong})
+	d.put(1, contacts.Entry{Number: "+25779000002", Fields: map[string]*string{"g": new("x")}})
+	fields("f7", "g")
+	for {
+		if n, err := d.DeleteSome(t.Context(), 1, contacts.Selection{All: true}); n == 0 || err != nil {
+			d.must(err)
+			break
+		}
+	}
+	fields()
 }
 
 // TestCheck: what is wrong is named.

@@ -65,10 +65,20 @@ func (c *counts) write(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, `INSERT INTO contact_books AS b (company_id, contacts, fields)
 			VALUES ($1, greatest($2, 0), $3)
 		ON CONFLICT (company_id) DO UPDATE SET contacts = b.contacts + $2,
-			fields = b.fields || ARRAY(SELECT unnest(excluded.fields) EXCEPT SELECT unnest(b.fields) ORDER BY 1)
+			fields = CASE WHEN b.contacts + $2 = 0 THEN '{}' ELSE b.fields
+				|| ARRAY(SELECT unnest(excluded.fields) EXCEPT SELECT unnest(b.fields) ORDER BY 1) END
 		RETURNING contacts, fields`, c.company, c.contacts, append([]string{}, c.fields...)).Scan(
 		&total, &names); err != nil {
 		return fmt.Errorf("counting the contacts of company %d: %w", c.company, err)
+	}
+	if len(names) > MaxFields {
+		var err error
+		if names, err = fieldsInUse(ctx, tx, c.company, names); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE contact_books SET fields = $2 WHERE company_id = $1`, c.company, names); err != nil {
+			return fmt.Errorf("forgetting fields of company %d: %w", c.company, err)
+		}
 	}
 	switch {
 	case total > MaxContacts && c.contacts > 0:
@@ -77,6 +87,23 @@ func (c *counts) write(ctx context.Context, tx pgx.Tx) error {
 		return &Fault{"fields." + names[MaxFields], "contact.wrong.fields", []any{MaxFields}}
 	}
 	return nil
+}
+
+// fieldsInUse returns those names of fields that a company's contacts still have. A name in use is found soon; one that
+// no contact has costs a look at all of them, once: it is forgotten.
+func fieldsInUse(ctx context.Context, db postgres.DB, company int64, names []string) (used []string, err error) {
+	used = []string{}
+	for _, name := range names {
+		var is bool
+		if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM contacts WHERE company_id = $1 AND fields ? $2)`, company,
+			name).Scan(&is); err != nil {
+			return nil, fmt.Errorf("looking for fields of company %d: %w", company, err)
+		}
+		if is {
+			used = append(used, name)
+		}
+	}
+	return used, nil
 }
 
 // lockGroups locks groups and those of contacts until the transaction ends: meanwhile none is deleted.
