@@ -290,6 +290,9 @@ func deleteLocked(ctx context.Context, tx pgx.Tx, company int64, ids []int64) er
 func (s *Store) Erase(ctx context.Context, number sms.Number) (erased int64, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
 		erased = 0
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+checking+`)`); err != nil {
+			return fmt.Errorf("waiting for checks of imports: %w", err)
+		}
 		// First, so that no step merges it again: steps lock the lines that they merge.
 		if _, err := tx.Exec(ctx, `DELETE FROM contact_import_rows WHERE phone_number = $1`, string(number)); err != nil {
 			return fmt.Errorf("erasing a number in imports: %w", err)

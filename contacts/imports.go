@@ -147,6 +147,9 @@ func (i *Imports) Check(ctx context.Context, lang *texts.Language, f File) (made
 		return made, wrong, nil
 	}
 	err = pgx.BeginFunc(ctx, i.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(`+checking+`)`); err != nil {
+			return fmt.Errorf("waiting for an erasure: %w", err)
+		}
 		if err := tx.QueryRow(ctx, `INSERT INTO contact_imports (company_id, name, reading, columns, group_id, group_names,
 				consent_source, consented_at) VALUES ($1, $2, $3, $4, nullif($5::bigint, 0), '{}', $6, $7) RETURNING id`,
 			f.Company, postgres.Text(sheets.Shorten(f.Name)), table.Reading(), columns, f.Group, f.Consent.Source,
@@ -164,6 +167,9 @@ func (i *Imports) Check(ctx context.Context, lang *texts.Language, f File) (made
 	}
 	return made, nil, err
 }
+
+// checking is the advisory lock of checks, which share it, and erasures: these must find the lines of a check.
+const checking = `hashtextextended('contact imports', 0)`
 
 func consentTime(c Consent) *time.Time {
 	if c.Source == "" {
@@ -380,7 +386,7 @@ func Confirm(ctx context.Context, tx pgx.Tx, company, id int64) (x Import, again
 
 // Run merges confirmed imports and deletes old ones until ctx ends.
 func (i *Imports) Run(ctx context.Context) error {
-	swept := time.Time{}
+	swept, failing := time.Time{}, false
 	for ctx.Err() == nil {
 		if time.Since(swept) > sweepEvery {
 			if err := i.Sweep(ctx); err != nil && ctx.Err() == nil {
@@ -389,10 +395,10 @@ func (i *Imports) Run(ctx context.Context) error {
 			swept = time.Now()
 		}
 		found, err := i.MergeNext(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !failing && ctx.Err() == nil {
 			i.log.Warn("contacts could not be imported further; trying again", "event", "contacts_not_imported", "error", err)
 		}
-		if found && err == nil {
+		if failing = err != nil; found && !failing {
 			continue
 		}
 		select {
