@@ -142,6 +142,7 @@ func TestCheck(t *testing.T) {
 		"language contact.wrong.language []":      {Language: new("de")},
 		"fields.- contact.wrong.field [40]":       {Fields: map[string]*string{"-": nil}},
 		"fields.Nom contact.wrong.reserved []":    {Fields: map[string]*string{"Nom": nil}},
+		"fields.Langue contact.wrong.reserved []": {Fields: map[string]*string{"Langue": nil}},
 		"fields.âge contact.wrong.twice [age]":    {Fields: map[string]*string{"Age": nil, "âge": nil}},
 		"fields.a contact.wrong.long [255]":       {Fields: map[string]*string{"a": new(strings.Repeat("x", 256))}},
 		"consented_at contact.wrong.future []":    {Consent: &contacts.Consent{At: time.Now().AddDate(1, 0, 0)}},
