@@ -239,7 +239,7 @@ type Selection struct {
 	All   bool
 }
 
-// deleteStep is how many contacts one transaction deletes.
+// deleteStep is how many contacts, or memberships of a group, one transaction deletes.
 const deleteStep = 5000
 
 // DeleteSome deletes up to 5,000 of the selected contacts with their memberships, and returns how many; 0: none is
@@ -273,7 +273,7 @@ func deleteLocked(ctx context.Context, tx pgx.Tx, company int64, ids []int64) er
 	if len(ids) == 0 {
 		return postgres.ConfirmWith(ctx, tx)
 	}
-	if err := lockGroups(ctx, tx, nil, ids); err != nil {
+	if err := lockGroups(ctx, tx, company, nil, ids); err != nil {
 		return err
 	}
 	if err := c.members(ctx, tx, -1, `DELETE FROM contact_members WHERE contact_id = ANY($1)`, ids); err != nil {

@@ -97,6 +97,9 @@ type Store struct {
 // New returns the store of pool's database.
 func New(pool *pgxpool.Pool) *Store { return &Store{db: pool, pool: pool} }
 
+// Changing returns the store whose transactions are pool's: those of s may have too little time for them.
+func (s *Store) Changing(pool *pgxpool.Pool) *Store { return &Store{db: s.db, pool: pool} }
+
 // In returns a store that works in the caller's transaction.
 func (s *Store) In(tx pgx.Tx) *Store { return &Store{db: tx} }
 

@@ -106,11 +106,11 @@ func fieldsInUse(ctx context.Context, db postgres.DB, company int64, names []str
 	return used, nil
 }
 
-// lockGroups locks groups and those of contacts until the transaction ends: meanwhile none is deleted.
-func lockGroups(ctx context.Context, tx pgx.Tx, groups, contacts []int64) error {
-	if _, err := tx.Exec(ctx, `SELECT FROM contact_groups WHERE id = ANY($1)
-		OR id IN (SELECT group_id FROM contact_members WHERE contact_id = ANY($2)) ORDER BY id FOR KEY SHARE`,
-		append([]int64{}, groups...), append([]int64{}, contacts...)); err != nil {
+// lockGroups locks groups of a company, and those of contacts, until the transaction ends: meanwhile none is deleted.
+func lockGroups(ctx context.Context, tx pgx.Tx, company int64, groups, contacts []int64) error {
+	if _, err := tx.Exec(ctx, `SELECT FROM contact_groups WHERE company_id = $3 AND (id = ANY($1)
+		OR id IN (SELECT group_id FROM contact_members WHERE contact_id = ANY($2))) ORDER BY id FOR KEY SHARE`,
+		append([]int64{}, groups...), append([]int64{}, contacts...), company); err != nil {
 		return fmt.Errorf("locking groups: %w", err)
 	}
 	return nil
@@ -137,7 +137,7 @@ func setGroups(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, rep
 	if !replace {
 		of = []int64{}
 	}
-	if err := lockGroups(ctx, tx, distinct, of); err != nil {
+	if err := lockGroups(ctx, tx, c.company, distinct, of); err != nil {
 		return err
 	}
 	known, err := postgres.All(ctx, tx, "looking for groups", pgx.RowTo[int64],
@@ -259,6 +259,31 @@ func (s *Store) RenameGroup(ctx context.Context, company, id int64, name string)
 		return nil
 	})
 	return before, after, err
+}
+
+// EmptyGroup ends up to 5,000 memberships of a company's group, and returns how many; 0: none is left, or others change
+// the rest just now.
+func (s *Store) EmptyGroup(ctx context.Context, company, id int64) (left int, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		if err := lockGroups(ctx, tx, company, []int64{id}, nil); err != nil {
+			return err
+		}
+		if _, err := s.in(tx).Group(ctx, company, id); err != nil {
+			return err
+		}
+		c := counts{company: company}
+		left = 0
+		if err := c.eachMember(ctx, tx, -1, func(int64) { left++ }, `DELETE FROM contact_members WHERE group_id = $1
+			AND contact_id IN (SELECT contact_id FROM contact_members WHERE group_id = $1 ORDER BY contact_id LIMIT $2
+			FOR UPDATE SKIP LOCKED)`, id, deleteStep); err != nil {
+			return err
+		}
+		if left == 0 {
+			return postgres.ConfirmWith(ctx, tx)
+		}
+		return c.write(ctx, tx)
+	})
+	return left, err
 }
 
 // DeleteGroup deletes a company's group; its members stay contacts. It returns the group as it was, or [ErrNoGroup].

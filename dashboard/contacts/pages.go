@@ -36,7 +36,7 @@ type Changes interface {
 	CreateGroup(ctx context.Context, company int64, name string) (contacts.Group, error)
 	DeleteContacts(ctx context.Context, company int64, which contacts.Selection) (deleted int, err error)
 	DeleteGroup(ctx context.Context, company, id int64) (contacts.Group, error)
-	ExportContacts(ctx context.Context, company, group int64, by string, write func() error) error
+	ExportContacts(ctx context.Context, company, group, user int64, by string, write func() error) error
 	ImportContacts(ctx context.Context, company, id int64) (contacts.Import, error)
 	RenameGroup(ctx context.Context, company, id int64, name string) (contacts.Group, error)
 }
