@@ -210,6 +210,17 @@ func TestJoin(t *testing.T) {
 		return err
 	})
 	d.exact()
+	other := d.group(1, "Autre")
+	d.put(1, contacts.Entry{Number: "+25779000001", Groups: []int64{other}})
+	for _, want := range []int{1, 0} {
+		if n, err := d.EmptyGroup(t.Context(), 1, other); n != want || err != nil {
+			t.Errorf("%d left, %v; want %d", n, err, want)
+		}
+	}
+	if _, err := d.EmptyGroup(t.Context(), 1, foreign); !errors.Is(err, contacts.ErrNoGroup) {
+		t.Error("another company's group:", err)
+	}
+	d.exact()
 	if was, err := d.DeleteGroup(t.Context(), 1, group); err != nil || was.Members != 51 {
 		t.Errorf("%+v, %v", was, err)
 	}
