@@ -76,7 +76,8 @@ func (c *counts) write(ctx context.Context, tx pgx.Tx) error {
 		if names, err = fieldsInUse(ctx, tx, c.company, names); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE contact_books SET fields = $2 WHERE company_id = $1`, c.company, names); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE contact_books SET fields = $2 WHERE company_id = $1`, c.company,
+			names); err != nil {
 			return fmt.Errorf("forgetting fields of company %d: %w", c.company, err)
 		}
 	}

@@ -77,7 +77,8 @@ func (x *Import) Percent() int {
 }
 
 const importColumns = `id, company_id, name, reading, columns, group_id, group_names, consent_source,
-	consented_at, created_at, confirmed_at, done_at, stopped, position, lines, added, changed, unchanged, refused, repeated`
+	consented_at, created_at, confirmed_at, done_at, stopped, position, lines, added, changed, unchanged, refused,
+	repeated`
 
 func scanImport(row pgx.CollectableRow) (x Import, err error) {
 	var at *time.Time

@@ -15,8 +15,8 @@ import (
 	"intumwa/sms"
 )
 
-const contactColumns = `c.id, c.company_id, c.phone_number, c.name, c.language, c.fields, c.consent_source, c.consented_at,
-	c.created_at, c.updated_at, (
+const contactColumns = `c.id, c.company_id, c.phone_number, c.name, c.language, c.fields, c.consent_source,
+	c.consented_at, c.created_at, c.updated_at, (
 		SELECT coalesce(jsonb_agg(jsonb_build_object('id', g.id, 'name', g.name) ORDER BY g.id), '[]')
 		FROM contact_members m JOIN contact_groups g ON g.id = m.group_id WHERE m.contact_id = c.id
 	)`
