@@ -135,6 +135,9 @@ func (a *API) changeAtOnce(c *gin.Context, change func(context.Context) (any, er
 	respond(a, func(*gin.Context) (any, error) { return change(ctx) })(c)
 }
 
+// mostMembers is how many memberships of groups one request may give.
+const mostMembers = 20_000
+
 // putContacts is POST /v1/contacts/bulk.
 func (a *API) putContacts(c *gin.Context) {
 	f, done, ok := a.fieldsOf(c)
@@ -153,6 +156,13 @@ func (a *API) putContacts(c *gin.Context) {
 			seen[e.Number] = true
 			return e
 		})
+	members := 0
+	for i := range entries {
+		members += len(entries[i].Groups)
+	}
+	if members > mostMembers {
+		p.add(membersMany)
+	}
 	if err := p.ofBatch(); err != nil {
 		a.writeError(c, err)
 		return

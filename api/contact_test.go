@@ -127,6 +127,15 @@ func TestWrongContacts(t *testing.T) {
 	id := w.made(do("POST", "/v1/contacts", `{"phone_number":"79123400"}`))
 	w.made(do("POST", "/v1/contacts", `{"phone_number":"79123401"}`))
 	long := strings.Repeat("x", 300)
+	inGroups := ""
+	for i := range 21 {
+		inGroups += fmt.Sprintf(`,{"phone_number":"791234%02d","groups":[1`, i)
+		for id := 2; id <= contacts.MaxGroups; id++ {
+			inGroups += fmt.Sprint(",", id)
+		}
+		inGroups += "]}"
+	}
+	inGroups = inGroups[1:]
 	many := strings.TrimSuffix(strings.Repeat(`{"phone_number":"79123400"},`, 1001), ",")
 	var fields []string
 	for i := range 21 {
@@ -163,6 +172,7 @@ func TestWrongContacts(t *testing.T) {
 		{"POST", "/v1/contacts", `{"phone_number":"79123400"}`, "phone_number"},
 		{"PATCH", fmt.Sprint("/v1/contacts/", id), `{"phone_number":"79123401"}`, "phone_number"},
 		{"POST", "/v1/contacts/bulk", `{}`, "contacts"}, {"POST", "/v1/contacts/bulk", `{"contacts":[` + many + `]}`, "contacts"},
+		{"POST", "/v1/contacts/bulk", `{"contacts":[` + inGroups + `]}`, "contacts"},
 		{"POST", "/v1/contacts/bulk", `{"contacts":[{"phone_number":"79123400"},{"phone_number":"+25779123400"}]}`,
 			"contacts.1.phone_number"},
 		{"POST", "/v1/groups", `{}`, "name"}, {"POST", "/v1/groups", `{"name":"a;b"}`, "name"},

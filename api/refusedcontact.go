@@ -33,6 +33,10 @@ var (
 		"putContacts",
 		words{"There are too many.", "Il y en a trop."},
 		words{"Send several requests.", "Envoyez plusieurs requêtes."})
+	membersMany = newInvalid("memberships_too_many", "contacts",
+		"The contacts must not have more than 20000 memberships of groups together.", "putContacts",
+		words{"The lists of groups are too long together.", "Les listes de groupes sont trop longues au total."},
+		words{"Send several requests.", "Envoyez plusieurs requêtes."})
 	contactsTwice = newInvalidItem("phone_number_twice", "contacts.N.phone_number", " field is that of an earlier item.",
 		"putContacts",
 		words{"Two items have the same number.", "Deux éléments ont le même numéro."},

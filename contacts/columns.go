@@ -36,8 +36,8 @@ var (
 // groupSeparators are between the groups of a cell.
 const groupSeparators = ",;|"
 
-// ignoredWords are columns of files that an export wrote.
-var ignoredWords = []string{"consent_source", "consented_at"}
+// ignoredWords are columns of files that an export wrote, and numbers of lines.
+var ignoredWords = []string{"consent_source", "consented_at", "n", "no"}
 
 // languageNames are what people write in a column of languages.
 var languageNames = map[string]string{"rn": "rn", "kirundi": "rn", "ikirundi": "rn", "run": "rn",

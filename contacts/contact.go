@@ -188,7 +188,7 @@ func (s *Store) Create(ctx context.Context, company int64, e Entry) (made Contac
 // [*Fault] if another contact has the number. It must be rolled back after an error.
 func (s *Store) Update(ctx context.Context, company, id int64, e Entry) (before, after Contact, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
-		in := s.in(tx)
+		in, e := s.in(tx), e // of this try
 		if _, err := lock(ctx, tx, company, `id = $2`, id); err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ type Selection struct {
 	All   bool
 }
 
-// deleteStep is how many contacts one transaction deletes.
+// deleteStep is how many contacts, or memberships of a group, one transaction deletes.
 const deleteStep = 5000
 
 // DeleteSome deletes up to 5,000 of the selected contacts with their memberships, and returns how many; 0: none is
@@ -273,7 +273,7 @@ func deleteLocked(ctx context.Context, tx pgx.Tx, company int64, ids []int64) er
 	if len(ids) == 0 {
 		return postgres.ConfirmWith(ctx, tx)
 	}
-	if err := lockGroups(ctx, tx, nil, ids); err != nil {
+	if err := lockGroups(ctx, tx, company, nil, ids); err != nil {
 		return err
 	}
 	if err := c.members(ctx, tx, -1, `DELETE FROM contact_members WHERE contact_id = ANY($1)`, ids); err != nil {
@@ -290,6 +290,9 @@ func deleteLocked(ctx context.Context, tx pgx.Tx, company int64, ids []int64) er
 func (s *Store) Erase(ctx context.Context, number sms.Number) (erased int64, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
 		erased = 0
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+checking+`)`); err != nil {
+			return fmt.Errorf("waiting for checks of imports: %w", err)
+		}
 		// First, so that no step merges it again: steps lock the lines that they merge.
 		if _, err := tx.Exec(ctx, `DELETE FROM contact_import_rows WHERE phone_number = $1`, string(number)); err != nil {
 			return fmt.Errorf("erasing a number in imports: %w", err)

@@ -85,7 +85,7 @@ type Group struct {
 // Book is what a company's contacts have in common.
 type Book struct {
 	Contacts int
-	Fields   []string // the names that its contacts have or had, in the order of their first use
+	Fields   []string // the names that its contacts have, and some that they had, in the order of their first use
 }
 
 // Store has the contacts of one database. It is safe for concurrent use.
@@ -96,6 +96,9 @@ type Store struct {
 
 // New returns the store of pool's database.
 func New(pool *pgxpool.Pool) *Store { return &Store{db: pool, pool: pool} }
+
+// Changing returns the store whose transactions are pool's: those of s may have too little time for them.
+func (s *Store) Changing(pool *pgxpool.Pool) *Store { return &Store{db: s.db, pool: pool} }
 
 // In returns a store that works in the caller's transaction.
 func (s *Store) In(tx pgx.Tx) *Store { return &Store{db: tx} }

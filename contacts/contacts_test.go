@@ -67,7 +67,7 @@ func TestPut(t *testing.T) {
 	d.exact()
 	for why, e := range map[string]contacts.Entry{
 		"contact.wrong.group.unknown": entry("+25779000003", "", foreign),
-		"contact.wrong.fields":        {Number: "+25779000003", Fields: many(contacts.MaxFields - 2)}} {
+		"contact.wrong.fields":        {Number: "+25779000003", Fields: many(contacts.MaxFields - 1)}} {
 		_, err := d.Put(t.Context(), 1, []contacts.Entry{e})
 		if wrong, is := errors.AsType[*contacts.Fault](err); !is || wrong.Key != why {
 			t.Errorf("%s: %v", why, err)
@@ -103,6 +103,37 @@ func many(n int) map[string]*string {
 	return fields
 }
 
+// TestForgottenFields: the name of a field that no contact has any more leaves room for another.
+func TestForgottenFields(t *testing.T) {
+	d := newTestStore(t)
+	wrong := many(contacts.MaxFields)
+	d.put(1, contacts.Entry{Number: "+25779000001", Fields: wrong}, contacts.Entry{Number: "+25779000002",
+		Fields: map[string]*string{"f7": new("7")}})
+	_, err := d.Put(t.Context(), 1, []contacts.Entry{{Number: "+25779000002", Fields: map[string]*string{"g": new("x")}}})
+	if fault, is := errors.AsType[*contacts.Fault](err); !is || fault.Key != "contact.wrong.fields" {
+		t.Error(err)
+	}
+	fields := func(want ...string) {
+		t.Helper()
+		if book, err := d.Book(t.Context(), 1); err != nil || !slices.Equal(book.Fields, want) {
+			t.Errorf("%v, %v; want %v", book.Fields, err, want)
+		}
+	}
+	for name := range wrong {
+		wrong[name] = nil
+	}
+	d.put(1, contacts.Entry{Number: "+25779000001", Fields: wrong})
+	d.put(1, contacts.Entry{Number: "+25779000002", Fields: map[string]*string{"g": new("x")}})
+	fields("f7", "g")
+	for {
+		if n, err := d.DeleteSome(t.Context(), 1, contacts.Selection{All: true}); n == 0 || err != nil {
+			d.must(err)
+			break
+		}
+	}
+	fields()
+}
+
 // TestCheck: what is wrong is named.
 func TestCheck(t *testing.T) {
 	for want, e := range map[string]contacts.Entry{
@@ -111,6 +142,7 @@ func TestCheck(t *testing.T) {
 		"language contact.wrong.language []":      {Language: new("de")},
 		"fields.- contact.wrong.field [40]":       {Fields: map[string]*string{"-": nil}},
 		"fields.Nom contact.wrong.reserved []":    {Fields: map[string]*string{"Nom": nil}},
+		"fields.Langue contact.wrong.reserved []": {Fields: map[string]*string{"Langue": nil}},
 		"fields.âge contact.wrong.twice [age]":    {Fields: map[string]*string{"Age": nil, "âge": nil}},
 		"fields.a contact.wrong.long [255]":       {Fields: map[string]*string{"a": new(strings.Repeat("x", 256))}},
 		"consented_at contact.wrong.future []":    {Consent: &contacts.Consent{At: time.Now().AddDate(1, 0, 0)}},
@@ -177,6 +209,17 @@ func TestJoin(t *testing.T) {
 		}
 		return err
 	})
+	d.exact()
+	other := d.group(1, "Autre")
+	d.put(1, contacts.Entry{Number: "+25779000001", Groups: []int64{other}})
+	for _, want := range []int{1, 0} {
+		if n, err := d.EmptyGroup(t.Context(), 1, other); n != want || err != nil {
+			t.Errorf("%d left, %v; want %d", n, err, want)
+		}
+	}
+	if _, err := d.EmptyGroup(t.Context(), 1, foreign); !errors.Is(err, contacts.ErrNoGroup) {
+		t.Error("another company's group:", err)
+	}
 	d.exact()
 	if was, err := d.DeleteGroup(t.Context(), 1, group); err != nil || was.Members != 51 {
 		t.Errorf("%+v, %v", was, err)

@@ -29,8 +29,8 @@ var Languages = []string{"rn", "fr", "en", "sw"}
 var nameWords = []string{"name", "names", "nom", "noms", "full_name", "fullname", "nom_complet", "nom_et_prenom",
 	"noms_et_prenoms", "nom_prenom", "izina", "amazina", "jina"}
 
-// reserved are names that no field has: a contact has them itself.
-var reserved = []string{"phone_number", "language", "groups"}
+// reserved are names that no field has: a contact has them itself, or an import takes their columns for something else.
+var reserved = slices.Concat([]string{"phone_number"}, languageWords, groupWords, ignoredWords)
 
 // FieldName returns the name of a field as it is kept, for comparison with others and as a placeholder: in lower case,
 // without accents, with underscores for what is neither letter nor digit. “Date de naissance” is date_de_naissance. ok

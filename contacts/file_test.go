@@ -2,6 +2,7 @@ package contacts_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -68,5 +69,19 @@ func TestFiles(t *testing.T) {
 	var file bytes.Buffer
 	if n, err := d.Write(t.Context(), &file, d.lang, 1, choir, contacts.CSV); n != 2 || err != nil {
 		t.Error(n, err)
+	}
+	in := full
+	for i := range 400 {
+		in.Groups = append(in.Groups, d.group(3, fmt.Sprintf("%099d", i)))
+	}
+	in.Groups = in.Groups[2:]
+	d.put(3, in)
+	file.Reset()
+	_, err := d.Write(t.Context(), &file, d.lang, 3, 0, contacts.XLSX)
+	d.must(err)
+	book, err := excelize.OpenReader(&file)
+	d.must(err)
+	if groups, err := book.GetCellValue("Contacts", "D2"); err != nil || len(groups) != 323*101+99 {
+		t.Errorf("a cell of %d characters, %v", len(groups), err)
 	}
 }

@@ -65,10 +65,21 @@ func (c *counts) write(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, `INSERT INTO contact_books AS b (company_id, contacts, fields)
 			VALUES ($1, greatest($2, 0), $3)
 		ON CONFLICT (company_id) DO UPDATE SET contacts = b.contacts + $2,
-			fields = b.fields || ARRAY(SELECT unnest(excluded.fields) EXCEPT SELECT unnest(b.fields) ORDER BY 1)
+			fields = CASE WHEN b.contacts + $2 = 0 THEN '{}' ELSE b.fields
+				|| ARRAY(SELECT unnest(excluded.fields) EXCEPT SELECT unnest(b.fields) ORDER BY 1) END
 		RETURNING contacts, fields`, c.company, c.contacts, append([]string{}, c.fields...)).Scan(
 		&total, &names); err != nil {
 		return fmt.Errorf("counting the contacts of company %d: %w", c.company, err)
+	}
+	if len(names) > MaxFields {
+		var err error
+		if names, err = fieldsInUse(ctx, tx, c.company, names); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE contact_books SET fields = $2 WHERE company_id = $1`, c.company,
+			names); err != nil {
+			return fmt.Errorf("forgetting fields of company %d: %w", c.company, err)
+		}
 	}
 	switch {
 	case total > MaxContacts && c.contacts > 0:
@@ -79,11 +90,28 @@ func (c *counts) write(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// lockGroups locks groups and those of contacts until the transaction ends: meanwhile none is deleted.
-func lockGroups(ctx context.Context, tx pgx.Tx, groups, contacts []int64) error {
-	if _, err := tx.Exec(ctx, `SELECT FROM contact_groups WHERE id = ANY($1)
-		OR id IN (SELECT group_id FROM contact_members WHERE contact_id = ANY($2)) ORDER BY id FOR KEY SHARE`,
-		append([]int64{}, groups...), append([]int64{}, contacts...)); err != nil {
+// fieldsInUse returns those names of fields that a company's contacts still have. A name in use is found soon; one that
+// no contact has costs a look at all of them, once: it is forgotten.
+func fieldsInUse(ctx context.Context, db postgres.DB, company int64, names []string) (used []string, err error) {
+	used = []string{}
+	for _, name := range names {
+		var is bool
+		if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM contacts WHERE company_id = $1 AND fields ? $2)`, company,
+			name).Scan(&is); err != nil {
+			return nil, fmt.Errorf("looking for fields of company %d: %w", company, err)
+		}
+		if is {
+			used = append(used, name)
+		}
+	}
+	return used, nil
+}
+
+// lockGroups locks groups of a company, and those of contacts, until the transaction ends: meanwhile none is deleted.
+func lockGroups(ctx context.Context, tx pgx.Tx, company int64, groups, contacts []int64) error {
+	if _, err := tx.Exec(ctx, `SELECT FROM contact_groups WHERE company_id = $3 AND (id = ANY($1)
+		OR id IN (SELECT group_id FROM contact_members WHERE contact_id = ANY($2))) ORDER BY id FOR KEY SHARE`,
+		append([]int64{}, groups...), append([]int64{}, contacts...), company); err != nil {
 		return fmt.Errorf("locking groups: %w", err)
 	}
 	return nil
@@ -110,7 +138,7 @@ func setGroups(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, rep
 	if !replace {
 		of = []int64{}
 	}
-	if err := lockGroups(ctx, tx, distinct, of); err != nil {
+	if err := lockGroups(ctx, tx, c.company, distinct, of); err != nil {
 		return err
 	}
 	known, err := postgres.All(ctx, tx, "looking for groups", pgx.RowTo[int64],
@@ -232,6 +260,31 @@ func (s *Store) RenameGroup(ctx context.Context, company, id int64, name string)
 		return nil
 	})
 	return before, after, err
+}
+
+// EmptyGroup ends up to 5,000 memberships of a company's group, and returns how many; 0: none is left, or others change
+// the rest just now.
+func (s *Store) EmptyGroup(ctx context.Context, company, id int64) (left int, err error) {
+	err = s.tx(ctx, func(tx pgx.Tx) error {
+		if err := lockGroups(ctx, tx, company, []int64{id}, nil); err != nil {
+			return err
+		}
+		if _, err := s.in(tx).Group(ctx, company, id); err != nil {
+			return err
+		}
+		c := counts{company: company}
+		left = 0
+		if err := c.eachMember(ctx, tx, -1, func(int64) { left++ }, `DELETE FROM contact_members WHERE group_id = $1
+			AND contact_id IN (SELECT contact_id FROM contact_members WHERE group_id = $1 ORDER BY contact_id LIMIT $2
+			FOR UPDATE SKIP LOCKED)`, id, deleteStep); err != nil {
+			return err
+		}
+		if left == 0 {
+			return postgres.ConfirmWith(ctx, tx)
+		}
+		return c.write(ctx, tx)
+	})
+	return left, err
 }
 
 // DeleteGroup deletes a company's group; its members stay contacts. It returns the group as it was, or [ErrNoGroup].

@@ -137,10 +137,20 @@ func (i *Imports) Check(ctx context.Context, lang *texts.Language, f File) (made
 		return made, wrong, nil
 	}
 	columns, wrong := columnsOf(lang, table, book.Fields)
+	if len(wrong) > 0 && len(book.Fields) > 0 {
+		used, err := fieldsInUse(ctx, i.pool, f.Company, book.Fields)
+		if err != nil {
+			return made, nil, err
+		}
+		columns, wrong = columnsOf(lang, table, used)
+	}
 	if len(wrong) > 0 {
 		return made, wrong, nil
 	}
 	err = pgx.BeginFunc(ctx, i.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(`+checking+`)`); err != nil {
+			return fmt.Errorf("waiting for an erasure: %w", err)
+		}
 		if err := tx.QueryRow(ctx, `INSERT INTO contact_imports (company_id, name, reading, columns, group_id, group_names,
 				consent_source, consented_at) VALUES ($1, $2, $3, $4, nullif($5::bigint, 0), '{}', $6, $7) RETURNING id`,
 			f.Company, postgres.Text(sheets.Shorten(f.Name)), table.Reading(), columns, f.Group, f.Consent.Source,
@@ -158,6 +168,9 @@ func (i *Imports) Check(ctx context.Context, lang *texts.Language, f File) (made
 	}
 	return made, nil, err
 }
+
+// checking is the advisory lock of checks, which share it, and erasures: these must find the lines of a check.
+const checking = `hashtextextended('contact imports', 0)`
 
 func consentTime(c Consent) *time.Time {
 	if c.Source == "" {
@@ -357,10 +370,12 @@ func Confirm(ctx context.Context, tx pgx.Tx, company, id int64) (x Import, again
 		}
 	}
 	for _, name := range x.GroupNames {
-		if _, err := store.CreateGroup(ctx, company, name); err != nil {
-			if _, taken := errors.AsType[*Fault](err); !taken {
-				return x, false, err
-			}
+		_, err := store.GroupByName(ctx, company, name)
+		if errors.Is(err, ErrNoGroup) {
+			_, err = store.CreateGroup(ctx, company, name)
+		}
+		if _, taken := errors.AsType[*Fault](err); err != nil && !taken { // made meanwhile
+			return x, false, err
 		}
 	}
 	if _, err := tx.Exec(ctx, `UPDATE contact_imports SET confirmed_at = now(), due_at = now(), added = 0, changed = 0,
@@ -372,7 +387,7 @@ func Confirm(ctx context.Context, tx pgx.Tx, company, id int64) (x Import, again
 
 // Run merges confirmed imports and deletes old ones until ctx ends.
 func (i *Imports) Run(ctx context.Context) error {
-	swept := time.Time{}
+	swept, failing := time.Time{}, false
 	for ctx.Err() == nil {
 		if time.Since(swept) > sweepEvery {
 			if err := i.Sweep(ctx); err != nil && ctx.Err() == nil {
@@ -381,10 +396,10 @@ func (i *Imports) Run(ctx context.Context) error {
 			swept = time.Now()
 		}
 		found, err := i.MergeNext(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !failing && ctx.Err() == nil {
 			i.log.Warn("contacts could not be imported further; trying again", "event", "contacts_not_imported", "error", err)
 		}
-		if found && err == nil {
+		if failing = err != nil; found && !failing {
 			continue
 		}
 		select {
@@ -397,16 +412,27 @@ func (i *Imports) Run(ctx context.Context) error {
 
 // Sweep deletes imports that nobody confirmed, refused lines after a day, and other imports after a month.
 func (i *Imports) Sweep(ctx context.Context) error {
-	if _, err := i.pool.Exec(ctx, `DELETE FROM contact_imports
-		WHERE confirmed_at IS NULL AND created_at < now() - $1::interval OR done_at < now() - $2::interval`,
-		draftLife, recordLife); err != nil {
+	// One import with its lines at a time: a statement has its time.
+	if err := i.untilNone(ctx, `DELETE FROM contact_imports WHERE id = (SELECT id FROM contact_imports
+		WHERE confirmed_at IS NULL AND created_at < now() - $1::interval OR done_at < now() - $2::interval LIMIT 1
+		FOR UPDATE SKIP LOCKED)`, draftLife, recordLife); err != nil {
 		return fmt.Errorf("deleting old imports: %w", err)
 	}
-	if _, err := i.pool.Exec(ctx, `DELETE FROM contact_import_rows WHERE import_id IN (SELECT id FROM contact_imports
-		WHERE done_at < now() - $1::interval)`, linesLife); err != nil {
+	if err := i.untilNone(ctx, `DELETE FROM contact_import_rows WHERE import_id = (SELECT id FROM contact_imports x
+		WHERE done_at < now() - $1::interval AND EXISTS (SELECT FROM contact_import_rows WHERE import_id = x.id) LIMIT 1)`,
+		linesLife); err != nil {
 		return fmt.Errorf("deleting the lines of old imports: %w", err)
 	}
 	return nil
+}
+
+// untilNone repeats a statement until it changes no row.
+func (i *Imports) untilNone(ctx context.Context, statement string, args ...any) error {
+	for {
+		if tag, err := i.pool.Exec(ctx, statement, args...); err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+	}
 }
 
 // MergeNext merges the next lines of the import that has waited longest, and reports whether there was one. A step is

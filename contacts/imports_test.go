@@ -151,6 +151,8 @@ func TestHabitsOfLists(t *testing.T) {
 			"1 new, 0 changed, 0 unchanged, 4 refused, 0 repeated", []string{"79123456 A|fr|"}},
 		"a second number": {"Nom;Tel;Tel 2\nA;79123456;71000001\n", "1 new, 0 changed, 0 unchanged, 0 refused, 0 repeated",
 			[]string{"79123456 A||tel_2=71000001"}},
+		"numbers of lines": {"N°;Nom;Tel\n1;A;79123456\n", "1 new, 0 changed, 0 unchanged, 0 refused, 0 repeated",
+			[]string{"79123456 A||"}},
 		"a column without a name": {"Nom;Tel;;Solde dû\nA;79123456;x;0\n",
 			"1 new, 0 changed, 0 unchanged, 0 refused, 0 repeated", []string{"79123456 A||solde_du=0"}},
 		"tabs, UTF-16": {string(utf16("phone\tnom\r\n79123456\tHélène\r\n")),
@@ -187,6 +189,61 @@ func TestHabitsOfLists(t *testing.T) {
 			}
 			d.exact()
 		})
+	}
+}
+
+// TestImportIntoFullGroups: with as many groups as are kept, an import can still name them.
+func TestImportIntoFullGroups(t *testing.T) {
+	d := newImporting(t)
+	if _, err := d.pool.Exec(t.Context(), `INSERT INTO contact_groups (company_id, name, name_key)
+		SELECT 1, 'G' || n, 'g' || n FROM generate_series(1, $1) n`, contacts.MaxGroups); err != nil {
+		t.Fatal(err)
+	}
+	done := d.merge(d.check(contacts.File{Company: 1, Content: []byte("tel;groupe\n79123456;g7\n")}))
+	if counts(done) != "1 new, 0 changed, 0 unchanged, 0 refused, 0 repeated" {
+		t.Error(counts(done))
+	}
+	if c := d.byNumber(1, "+25779123456"); len(c.Groups) != 1 || c.Groups[0].Name != "G7" {
+		t.Errorf("%+v", c.Groups)
+	}
+	x := d.check(contacts.File{Company: 1, Content: []byte("tel;groupe\n79123456;g7, another\n")})
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		if _, _, err := contacts.Confirm(ctx, tx, 1, x.ID); !errors.Is(err, contacts.ErrGroups) {
+			t.Error(err)
+		}
+		return nil
+	})
+}
+
+// TestEraseDuringCheck: an erasure finds the lines of a check that has not ended.
+func TestEraseDuringCheck(t *testing.T) {
+	d := newImporting(t)
+	file := strings.Builder{}
+	file.WriteString("tel;nom\n79123456;A\n")
+	for i := range 20_000 {
+		fmt.Fprintf(&file, "7%07d;B\n", i)
+	}
+	var check sync.WaitGroup
+	var x contacts.Import
+	check.Go(func() { x = d.check(contacts.File{Company: 1, Content: []byte(file.String())}) })
+	begun := func() (is bool) {
+		d.must(d.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`).Scan(&is))
+		return is
+	}
+	for end := time.Now().Add(time.Minute); !begun(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the check does not begin")
+		}
+	}
+	_, err := d.Erase(t.Context(), "+25779123456")
+	d.must(err)
+	check.Wait()
+	if done := d.merge(x); done.Added != 20_000 {
+		t.Error(counts(done))
+	}
+	if _, err := d.ByNumber(t.Context(), 1, "+25779123456"); !errors.Is(err, contacts.ErrNotFound) {
+		t.Error("the erased number is a contact:", err)
 	}
 }
 

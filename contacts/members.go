@@ -26,7 +26,7 @@ func (s *Store) change(ctx context.Context, company, group int64, contacts []int
 	err = s.tx(ctx, func(tx pgx.Tx) error {
 		ids, err := lock(ctx, tx, company, `id = ANY($2)`, contacts)
 		if err == nil {
-			err = lockGroups(ctx, tx, []int64{group}, nil)
+			err = lockGroups(ctx, tx, company, []int64{group}, nil)
 		}
 		if err == nil {
 			_, err = s.in(tx).Group(ctx, company, group)

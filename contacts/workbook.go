@@ -3,9 +3,11 @@ package contacts
 import (
 	"archive/zip"
 	"bufio"
+	"cmp"
 	"encoding/xml"
 	"io"
 	"strings"
+	"unicode/utf16"
 )
 
 // workbook is a workbook of Excel with one sheet of texts, written as its rows come: no library writes one without
@@ -76,6 +78,23 @@ func (b *workbook) flush() {
 	}
 }
 
+// maxCell is how long a cell may be, in UTF-16: Excel calls a workbook with a longer one damaged.
+const maxCell = 32_767
+
+// shortened returns a text that fits in a cell: of a longer list its first items.
+func shortened(text string) string {
+	length, last := 0, 0
+	for i, r := range text {
+		if strings.HasPrefix(text[i:], ", ") {
+			last = i
+		}
+		if length += utf16.RuneLen(r); length > maxCell {
+			return text[:cmp.Or(last, i)]
+		}
+	}
+	return text
+}
+
 // row writes a row of texts.
 func (b *workbook) row(cells []string) error {
 	b.write("<row>")
@@ -86,7 +105,7 @@ func (b *workbook) row(cells []string) error {
 		}
 		b.write(`<c t="inlineStr"><is><t xml:space="preserve">`)
 		if b.err == nil {
-			b.err = xml.EscapeText(b.sheet, []byte(strings.ToValidUTF8(text, "\ufffd")))
+			b.err = xml.EscapeText(b.sheet, []byte(shortened(strings.ToValidUTF8(text, "\ufffd"))))
 		}
 		b.write("</t></is></c>")
 	}

@@ -203,6 +203,7 @@ func TestImportPages(t *testing.T) {
 		{file, []string{"group", fmt.Sprint(group), "new_group", "Autres"}, "not both"},
 		{file, []string{"consented_at", "2026-01-01"}, "This field is required"},
 		{file, []string{"new_group", "a,b"}, "comma"},
+		{file, []string{"new_group", "a\x00b"}, "character"},
 		{strings.Repeat("x", 2<<20), nil, ""},
 	} {
 		a := import1(wrong.file, wrong.pairs...)

@@ -52,6 +52,7 @@ func TestConversationsPages(t *testing.T) {
 	aline.wants(aline.get("/conversations"), http.StatusOK, "2 unread")
 	w.exec(`update users set role = 'owner' where id = $1`, user.ID)
 
+	aline.wants(aline.get("/conversations/with?number=%FF"), http.StatusNotFound)
 	talk := aline.get(path)
 	aline.wants(talk, http.StatusOK, "Kévin N.", "Muraho", "&lt;b&gt;Igiciro?", "Send the answer")
 	sent, _, err := w.d.deps.Lookup.List(t.Context(), sms.CompanyID(alines.ID), lookup.Filter{Number: kevin}, 0, 9)

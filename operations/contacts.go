@@ -78,6 +78,9 @@ func (a Actor) DeleteContacts(ctx context.Context, company int64, which contacts
 	return deleted, errors.Join(err, a.noteEnd(context.WithoutCancel(ctx), done))
 }
 
+// largeGroup is how many members leave a group in the transaction that deletes it.
+const largeGroup = 5000
+
 // CreateGroup makes a group of a company. The errors are those of [contacts.Store.CreateGroup].
 func (a Actor) CreateGroup(ctx context.Context, company int64, name string) (made contacts.Group, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
@@ -98,8 +101,21 @@ func (a Actor) RenameGroup(ctx context.Context, company, id int64, name string) 
 }
 
 // DeleteGroup deletes a company's group; its members stay contacts. The error is [contacts.ErrNoGroup] if there is
-// none.
+// none. The members of a large group leave it in steps before, after an entry about that.
 func (a Actor) DeleteGroup(ctx context.Context, company, id int64) (was contacts.Group, err error) {
+	store := contacts.New(a.Pool)
+	if was, err = store.Group(ctx, company, id); err != nil {
+		return was, err
+	}
+	if was.Members > largeGroup {
+		err := a.note(ctx, on("contacts.group_leave", "group", id, company, nil, fields{"contacts": was.Members}))
+		for n := 1; n > 0 && err == nil; {
+			n, err = store.EmptyGroup(ctx, company, id)
+		}
+		if err != nil {
+			return was, err
+		}
+	}
 	err = a.do(ctx, locks, func(in within) (act, error) {
 		was, err = in.contacts().DeleteGroup(ctx, company, id)
 		return on("contacts.group_delete", "group", id, company, fields{"name": was.Name, "members": was.Members}, nil), err
@@ -121,8 +137,8 @@ func (a Actor) ImportContacts(ctx context.Context, company, id int64) (is contac
 }
 
 // ExportContacts records that a company's contacts are exported, in a letter to the owner too, and calls write. by is
-// the user's e-mail; "": an operator. group is 0 for all.
-func (a Actor) ExportContacts(ctx context.Context, company, group int64, by string, write func() error) error {
+// the e-mail of the user, of whom each has a letter; 0 and "": an operator. group is 0 for all.
+func (a Actor) ExportContacts(ctx context.Context, company, group, user int64, by string, write func() error) error {
 	if err := a.do(ctx, locks, func(in within) (act, error) {
 		_, err := in.companies().CompanyByID(ctx, company)
 		book := contacts.Book{}
@@ -136,8 +152,8 @@ func (a Actor) ExportContacts(ctx context.Context, company, group int64, by stri
 			book.Contacts, done.subject = of.Members, fmt.Sprintf("group %d", group)
 		}
 		if err == nil {
-			err = letter.Write(ctx, in.Tx, letter.Contacts, sms.CompanyID(company), letter.ContactsValues{By: by,
-				Contacts: book.Contacts})
+			err = letter.WriteOf(ctx, in.Tx, letter.Contacts, sms.CompanyID(company), user,
+				letter.ContactsValues{By: by, Contacts: book.Contacts})
 		}
 		done.after = fields{"contacts": book.Contacts}
 		return done, err

@@ -44,7 +44,7 @@ type Letter struct {
 	ID      int64
 	Kind    string
 	Company int64           // 0: it is for a user
-	Subject int64           // id of the sender, its registration or the order, 0: the company itself; or of the user
+	Subject int64           // id of the sender, its registration, the order or exporter; 0: the company; or of the user
 	Values  json.RawMessage // values that change with time, such as the balance
 	Written time.Time
 	Tries   int

@@ -66,6 +66,11 @@ func TestHabitsOfFiles(t *testing.T) {
 							`r="A2"><f>79123455+1</f><v>79123456</v></c></row>
 			<row r="3"><c r="A3" t="str"><f>"+257"&amp;"71234567"</f><v>+25771234567</v></c></row></sheetData>`, ""))), "",
 			"phone", both},
+		"control characters in cells": {book(func(f *excelize.File) {
+			for cell, value := range map[string]any{"A1": "pho_x0000_ne", "A2": "_x0000_79123456", "A3": "71234_x001B_567"} {
+				_ = f.SetCellValue("Sheet1", cell, value)
+			}
+		}), "", "phone", both},
 		"empty columns at the end": {"phone;nom;;;\n79123456;A;;;\n71234567;B;;;\n;;;;\n", "", "phone", both},
 	} {
 		names := sms.ParseColumns(test.template).Names()

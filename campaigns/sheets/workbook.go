@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"unicode"
 
 	"github.com/xuri/excelize/v2"
 )
@@ -162,7 +163,10 @@ func bookRows(book *excelize.File, name string) (next func() (Row, error), err e
 				if len(c) > maxSheetLine {
 					return row, &Error{line, "campaign.file.line", nil}
 				}
-				row.Cells[i] = strings.ReplaceAll(strings.ReplaceAll(c, "\r\n", "\n"), "_x000D_", "")
+				row.Cells[i] = printable(strings.ReplaceAll(strings.ReplaceAll(c, "\r\n", "\n"), "_x000D_", ""))
+			}
+			for i, c := range row.Exact {
+				row.Exact[i] = printable(c)
 			}
 			return row, nil
 		}
@@ -171,6 +175,17 @@ func bookRows(book *excelize.File, name string) (next func() (Row, error), err e
 		}
 		return row, io.EOF
 	}, nil
+}
+
+// printable returns a cell without control characters but ends of lines and tabs: the library makes some of texts such
+// as _x0000_.
+func printable(cell string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, cell)
 }
 
 // recovered turns a panic of the library into an error: a workbook may hold anything.

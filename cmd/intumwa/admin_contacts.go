@@ -51,16 +51,22 @@ func contactOf(c contacts.Contact) object {
 		{"created_at", c.CreatedAt}, {"updated_at", c.UpdatedAt}}
 }
 
+// listMost is the longest list of contacts: an export is recorded, and its owner told.
+const listMost = 1000
+
 type adminContactsListCmd struct {
 	contactsFlags
 
 	Number string `aliases:"to" help:"Only those whose numbers begin so." placeholder:"N"`
 	Name   string `help:"Only those whose names begin so; case and accents do not count."`
-	Limit  int    `default:"50" help:"How many at most."`
+	Limit  int    `default:"50" help:"How many at most, up to 1,000."`
 	After  int64  `help:"Only those with smaller ids: the next page. Not with --number and --name." placeholder:"ID"`
 }
 
 func (c *adminContactsListCmd) do(ctx context.Context, o *operator) (any, error) {
+	if c.Limit > listMost {
+		return nil, fmt.Errorf("--limit is at most %d: export writes all contacts", listMost)
+	}
 	filter := contacts.Filter{Name: c.Name, Group: c.Group}
 	if c.Number != "" {
 		if filter.Number = contacts.Search(c.Number).Number; filter.Number == "" {
@@ -190,7 +196,7 @@ func (c *adminContactsExportCmd) do(ctx context.Context, o *operator) (any, erro
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
 	lang, _ := all.ByTag(c.Language)
-	return nil, o.by(nil).ExportContacts(ctx, c.Company, c.Group, "", func() error {
+	return nil, o.by(nil).ExportContacts(ctx, c.Company, c.Group, 0, "", func() error {
 		_, err := contacts.New(o.pool).Write(ctx, o.stdout, lang, c.Company, c.Group, c.Format)
 		return err
 	})

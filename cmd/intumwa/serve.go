@@ -265,8 +265,8 @@ func (g *gateway) serve(ctx context.Context) error {
 			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups),
 			Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel,
-			Contacts: contacts.New(lookups), By: func(user int64) api.Acts {
-				return operations.By(audit.User(user), nil, operations.Deps{Pool: lookups})
+			Contacts: contacts.New(lookups).Changing(pool), By: func(user int64) api.Acts {
+				return operations.By(audit.User(user), nil, operations.Deps{Pool: pool})
 			}}
 		if handler, err = api.New(deps, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL,
 			DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"intumwa/contacts"
 	"intumwa/dashboard/web"
@@ -24,7 +25,6 @@ type contactPage struct {
 
 	Languages []web.Option
 	Own       []string // names of the company's fields
-	Room      bool     // for one more
 	Ticks     []web.Tick
 }
 
@@ -78,7 +78,7 @@ func (ps *Pages) showContact(v *web.Visit, t web.Tenant, c contacts.Contact) err
 	if err != nil {
 		return err
 	}
-	p.Own, p.Room = book.Fields, len(book.Fields) < contacts.MaxFields
+	p.Own = book.Fields
 	groups, err := ps.groupOptions(v, t)
 	p.Ticks = v.Form().Ticks("groups", groups)
 	return v.Page(err, "contact", p)
@@ -159,13 +159,24 @@ func (ps *Pages) entry(v *web.Visit, t web.Tenant, was *contacts.Contact) (e con
 		f.Refuse(newField, "error.required")
 	}
 	given := consent(f)
-	if given.Source != "" && (was == nil || was.Consent.Source != given.Source || day(was.Consent.At) != day(given.At)) {
+	if given.Source != "" && (was == nil || letters(was.Consent.Source) != letters(given.Source) ||
+		day(was.Consent.At) != day(given.At)) {
 		e.Consent = &given
 	}
 	for _, wrong := range e.Check() {
 		refuse(f, wrong)
 	}
 	return e, nil
+}
+
+// letters returns a text without what a browser changes in an input: blanks, ends of lines and control characters.
+func letters(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // consent reads where and when somebody agreed to messages.

@@ -113,6 +113,11 @@ func (ps *Pages) importGroup(v *web.Visit, t web.Tenant) (int64, error) {
 		}
 		return id, err
 	}
+	name, wrong := contacts.CheckGroupName(name)
+	if wrong != nil {
+		f.Refuse("new_group", wrong.Key, wrong.Args...)
+		return 0, nil
+	}
 	group, err := ps.Deps.Contacts.GroupByName(v.Ctx(), t.Company.ID, name)
 	if errors.Is(err, contacts.ErrNoGroup) {
 		group, err = ps.By(v).CreateGroup(v.Ctx(), t.Company.ID, name)

@@ -155,7 +155,7 @@ func (ps *Pages) ExportContacts(kind string) func(*web.Visit, web.Tenant) error 
 			group = ids[0]
 		}
 		return v.Stream(t, "contacts", kind, func(to io.Writer) error {
-			return ps.By(v).ExportContacts(v.Ctx(), t.Company.ID, group, t.User.Email, func() error {
+			return ps.By(v).ExportContacts(v.Ctx(), t.Company.ID, group, t.User.ID, t.User.Email, func() error {
 				_, err := ps.Deps.Contacts.Write(v.Ctx(), to, v.Lang, t.Company.ID, group, kind)
 				return err
 			})

@@ -36,7 +36,7 @@ type Changes interface {
 	CreateGroup(ctx context.Context, company int64, name string) (contacts.Group, error)
 	DeleteContacts(ctx context.Context, company int64, which contacts.Selection) (deleted int, err error)
 	DeleteGroup(ctx context.Context, company, id int64) (contacts.Group, error)
-	ExportContacts(ctx context.Context, company, group int64, by string, write func() error) error
+	ExportContacts(ctx context.Context, company, group, user int64, by string, write func() error) error
 	ImportContacts(ctx context.Context, company, id int64) (contacts.Import, error)
 	RenameGroup(ctx context.Context, company, id int64, name string) (contacts.Group, error)
 }
@@ -59,10 +59,11 @@ func denied(f *web.Form, err error) error {
 
 // refuse shows what is wrong with a contact or group at its field.
 func refuse(f *web.Form, wrong *contacts.Fault) {
+	added, _ := contacts.FieldName(f.Value(newField))
 	switch name, own := strings.CutPrefix(wrong.Field, "fields."); {
 	case wrong.Key == "contact.wrong.taken": // the text names an id, which no page shows
 		f.Refuse(wrong.Field, "contact.wrong.taken.now")
-	case own && name == f.Value(newField):
+	case own && (name == f.Value(newField) || name == added):
 		f.Refuse(newField, wrong.Key, wrong.Args...)
 	case wrong.Field == "fields" || wrong.Field == "groups":
 		f.Fail(wrong.Key, wrong.Args...)

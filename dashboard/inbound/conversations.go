@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
 
@@ -173,7 +174,7 @@ func (ps *Pages) talk(v *web.Visit, t web.Tenant, text string) (err error) {
 	number, known := ps.Plan.Parse(p.With)
 	p.National = known
 	switch {
-	case p.With == "" || strings.ContainsFunc(p.With, sms.IsControl) || len(p.With) > 40:
+	case p.With == "" || strings.ContainsFunc(p.With, sms.IsControl) || len(p.With) > 40 || !utf8.ValidString(p.With):
 		return web.ErrNotFound
 	case known:
 		if err := ps.about(v, t, &p, number); err != nil {

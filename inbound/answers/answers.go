@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +38,7 @@ const (
 	errorPause   = 5 * time.Second
 	listed       = 500              // messages that one statement reads
 	atOnce       = 2                // answers of a process: verifications need the other turns of intake
-	mostFailures = 3                // of one round, which they end
+	mostFailures = 20               // companies with a failure in one round, which they end
 	lateAfter    = time.Hour        // after it came, a message is not answered any more
 	readWithin   = 10 * time.Second // what an answer needs, or a transaction that notes why it is not sent
 	toldWithin   = 24 * time.Hour   // the owner is told of answers without credits if none was within this time before
@@ -102,26 +104,28 @@ func (a *Answers) Run(ctx context.Context) error {
 	}
 }
 
-// Send sends the answers that are due. After a failure it leaves the others for later.
+// Send sends the answers that are due. After a failure it leaves the others of that company for later.
 func (a *Answers) Send(ctx context.Context) error {
+	failed := map[int64]error{} // by company
 	for after := int64(0); ; {
 		due, err := a.handsets.DueAnswers(ctx, after, listed)
 		if err != nil {
-			return err
+			return errors.Join(append(slices.Collect(maps.Values(failed)), err)...)
 		}
-		if err := a.sendAll(ctx, due); err != nil || len(due) < listed {
-			return err
+		a.sendAll(ctx, due, failed)
+		if len(failed) >= mostFailures || len(due) < listed || ctx.Err() != nil {
+			return errors.Join(slices.Collect(maps.Values(failed))...)
 		}
 		after = due[len(due)-1].ID
 	}
 }
 
-func (a *Answers) sendAll(ctx context.Context, due []handsets.DueAnswer) error {
+// sendAll sends answers, and adds to failed what failed.
+func (a *Answers) sendAll(ctx context.Context, due []handsets.DueAnswer, failed map[int64]error) {
 	next := make(chan *handsets.DueAnswer)
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
-	var errs []error
 	var senders sync.WaitGroup
 	for range atOnce {
 		senders.Go(func() {
@@ -131,8 +135,8 @@ func (a *Answers) sendAll(ctx context.Context, due []handsets.DueAnswer) error {
 					continue
 				}
 				mu.Lock()
-				errs = append(errs, fmt.Errorf("answering message %d from a handset: %w", d.ID, err))
-				if len(errs) >= mostFailures {
+				failed[d.CompanyID] = fmt.Errorf("answering message %d from a handset: %w", d.ID, err)
+				if len(failed) >= mostFailures {
 					cancel()
 				}
 				mu.Unlock()
@@ -140,6 +144,12 @@ func (a *Answers) sendAll(ctx context.Context, due []handsets.DueAnswer) error {
 		})
 	}
 	for i := range due {
+		mu.Lock()
+		failing := failed[due[i].CompanyID] != nil
+		mu.Unlock()
+		if failing {
+			continue
+		}
 		select {
 		case next <- &due[i]:
 			continue
@@ -149,7 +159,6 @@ func (a *Answers) sendAll(ctx context.Context, due []handsets.DueAnswer) error {
 	}
 	close(next)
 	senders.Wait()
-	return errors.Join(errs...)
 }
 
 // answer sends one answer, or notes why it is not sent.
@@ -165,10 +174,11 @@ func (a *Answers) answer(ctx context.Context, d *handsets.DueAnswer) error {
 	case !ok || route == nil:
 		return a.drop(ctx, d, handsets.AnswerNoRoute)
 	}
+	sender := SenderOf(p.Company.Senders, route, d.To)
 	_, err = a.Intake.Send(intake.WithChannel(ctx, messages.Keyword), p, intake.Single{Number: number,
-		Sender: SenderOf(p.Company.Senders, route, d.To), Message: route.Answer,
+		Sender: sender, Message: route.Answer,
 		First: func(ctx context.Context, tx pgx.Tx, id ulid.ULID) (verdict, err error) {
-			return take(ctx, tx, d, route, number, id)
+			return take(ctx, tx, d, number, id, sender, route.Sender)
 		}})
 	refusal, refused := errors.AsType[sms.Refusal](err)
 	switch {
@@ -208,33 +218,34 @@ func (a *Answers) read(ctx context.Context, d *handsets.DueAnswer) (*handsets.Ro
 // errTaken means that an answer is not due any more, or another process is about to send it.
 var errTaken = errors.New("the answer is taken")
 
-// take marks an answer as sent, unless its number has opted out of what STOP means under the route: the answer may have
-// another sender, for which intake looks.
-func take(ctx context.Context, tx pgx.Tx, d *handsets.DueAnswer, route *handsets.Route, number sms.Number,
-	id ulid.ULID) (verdict, err error) {
+// take marks an answer as sent, unless its number has opted out of one of the senders: the answer's, and the one that
+// STOP means under the route.
+func take(ctx context.Context, tx pgx.Tx, d *handsets.DueAnswer, number sms.Number, id ulid.ULID, senders ...string) (
+	verdict, err error) {
 	taken, err := handsets.TakeAnswer(ctx, tx, d.ID, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case !taken:
 		return errTaken, nil
-	case route.Sender == "":
-		return nil, nil
 	}
-	barred, err := handsets.Barred(ctx, tx,
-		[]handsets.Pair{{CompanyID: d.CompanyID, Number: number, Sender: route.Sender}})
+	var pairs []handsets.Pair
+	for _, sender := range senders {
+		pairs = append(pairs, handsets.Pair{CompanyID: d.CompanyID, Number: number, Sender: sender})
+	}
+	barred, err := handsets.Barred(ctx, tx, pairs)
 	if len(barred) > 0 {
 		return intake.RefuseOptedOut, err
 	}
 	return nil, err
 }
 
-// SenderOf returns the sender of a route's answers to messages to an address: the company's sender with the name of the
-// address, so that people can answer again, or else the route's; "" if it has neither.
+// SenderOf returns the sender of a route's answers to messages to an address: the company's approved sender with the
+// name of the address, so that people can answer again, or else the route's; "" if it has neither.
 func SenderOf(senders map[string]accounts.Sender, route *handsets.Route, address string) string {
 	found := ""
-	for name := range senders {
-		if handsets.Address(name) == handsets.Address(address) && (found == "" || name < found) {
+	for name, s := range senders {
+		if s.Approved && handsets.Address(name) == handsets.Address(address) && (found == "" || name < found) {
 			found = name
 		}
 	}

@@ -218,6 +218,28 @@ func TestAnswerThatFailed(t *testing.T) {
 	g.balanced("9")
 }
 
+// TestOneCompanyFails: answers of a company that cannot be charged leave those of the others alone.
+func TestOneCompanyFails(t *testing.T) {
+	g := newGateway(t, 100)
+	g.route(handsets.Route{Address: "8080", Keyword: "PRIX", Answer: "Riz"})
+	if _, err := g.store.AddRoute(t.Context(), handsets.Route{CompanyID: 7, Address: "9090", Answer: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	for range listed + 1 { // there is no company 7
+		if _, err := g.store.Insert(t.Context(), handsets.Message{CompanyID: 7, At: time.Now(), Carrier: "leo",
+			From: "+25779000002", To: "9090", Body: new("x"), Parts: 1, Answer: handsets.AnswerDue}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.due("+25779000001", "8080", "PRIX")
+	if err := g.answers.Send(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	if got := g.sent(); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestUnsentAnswers: an answer obeys the rules of a single send, and the reason is noted. STOP stands above it.
 func TestUnsentAnswers(t *testing.T) {
 	const prix = "8080 +25779000001 Riz 4"
@@ -226,16 +248,20 @@ func TestUnsentAnswers(t *testing.T) {
 		want   string
 		sent   []string
 	}{
-		"nothing":            {"SELECT", "sent", []string{prix}},
-		"not approved":       {"UPDATE companies SET approved = false", "company_not_approved", nil},
-		"sender refused":     {"UPDATE senders SET approved = false WHERE name = '8080'", "sender_not_approved", nil},
-		"sender gone":        {"DELETE FROM senders WHERE name = '8080'", "sender_not_approved", nil},
-		"route gone":         {"DELETE FROM inbound_routes WHERE keyword = 'PRIX'", "no_route", nil},
-		"another's route":    {"UPDATE inbound_routes SET company_id = 2", "no_route", nil},
-		"no answer any more": {"UPDATE inbound_routes SET answer = NULL", "no_route", nil},
-		"late":               {"UPDATE inbound_messages SET received_at = now() - interval '2 hours'", "late", nil},
+		"nothing":      {"SELECT", "sent", []string{prix}},
+		"not approved": {"UPDATE companies SET approved = false", "company_not_approved", nil},
+		"sender refused": {"UPDATE senders SET approved = false WHERE name = '8080'", "sent",
+			[]string{"ACME +25779000001 Riz 4"}},
+		"both senders refused": {"UPDATE senders SET approved = false", "sender_not_approved", nil},
+		"sender gone":          {"DELETE FROM senders WHERE name = '8080'", "sender_not_approved", nil},
+		"route gone":           {"DELETE FROM inbound_routes WHERE keyword = 'PRIX'", "no_route", nil},
+		"another's route":      {"UPDATE inbound_routes SET company_id = 2", "no_route", nil},
+		"no answer any more":   {"UPDATE inbound_routes SET answer = NULL", "no_route", nil},
+		"late":                 {"UPDATE inbound_messages SET received_at = now() - interval '2 hours'", "late", nil},
 		"opted out of all": {`WITH c AS (UPDATE companies SET opt_outs = true)
 			INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, '+25779000001', 'handset')`, "opted_out", nil},
+		"opted out, and intake does not know it yet": {`INSERT INTO opt_outs (company_id, phone_number, source)
+			VALUES (1, '+25779000001', 'handset')`, "opted_out", nil},
 		"opted out of the route's sender": {`WITH c AS (UPDATE companies SET opt_outs = true)
 			INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES (1, '+25779000001', 'ACME', 'handset')`,
 			"opted_out", nil},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"time"
+	"unicode"
 
 	"intumwa/contacts"
 	"intumwa/inbound/handsets"
@@ -121,14 +122,18 @@ func (b *Switchboard) regroup(ctx context.Context, w *work) error {
 	return second()
 }
 
-// proof returns a message as the source of a consent.
+// proof returns a message as the source of a consent, in the form that one has: a line of printable characters.
 func proof(m *handsets.Message) string {
 	text := "SMS " + m.To + ": "
 	if m.Body != nil {
 		text += *m.Body
 	}
-	if r := []rune(postgres.Text(text)); len(r) > proofMost {
-		return string(r[:proofMost])
-	}
-	return postgres.Text(text)
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, postgres.Text(text))
+	r := []rune(strings.Join(strings.Fields(text), " "))
+	return strings.TrimSpace(string(r[:min(len(r), proofMost)]))
 }

@@ -123,14 +123,14 @@ func TestJoinAndLeave(t *testing.T) {
 			t.Errorf("after %s: %v, want %v", after, got, want)
 		}
 	}
-	w.takes(from("25779000001", "8080", "Injira Aline"), from("25779000001", "8080", "INJIRA"),
+	w.takes(from("25779000001", "8080", "Injira Aline"), from("25779000001", "8080", "INJIRA\r\n \x1b\x00 ego "),
 		from("9090", "8080", "INJIRA"), from("25779000002", "8080", "STOP INJIRA"))
-	expect("INJIRA", "+25779000001 Parents SMS 8080: INJIRA 1")
+	expect("INJIRA", "+25779000001 Parents SMS 8080: INJIRA ego 1")
 	if got := one[time.Time](w, `SELECT consented_at FROM contacts`); !got.Equal(w.clock.Add(-2 * time.Second)) {
 		t.Errorf("consented at %v, want %v", got, w.clock.Add(-2*time.Second))
 	}
 	w.takes(from("25779000002", "8080", "INJIRA"))
-	expect("INJIRA after STOP", "+25779000001 Parents SMS 8080: INJIRA 2", "+25779000002 Parents SMS 8080: INJIRA 2")
+	expect("INJIRA after STOP", "+25779000001 Parents SMS 8080: INJIRA ego 2", "+25779000002 Parents SMS 8080: INJIRA 2")
 	if got := w.optOuts(); !slices.Equal(got, []string{"1 +25779000002 "}) {
 		t.Errorf("opt-outs %v", got)
 	}

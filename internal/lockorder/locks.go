@@ -53,7 +53,7 @@ var (
 	nested  = regexp.MustCompile(`<(\d+)>`)
 
 	withPart = regexp.MustCompile(`\b(\w+) as (?:not )?(?:materialized )?<(\d+)>`)
-	advisory = regexp.MustCompile(`\bpg_(try_)?advisory_xact_lock ?<(\d+)>`)
+	advisory = regexp.MustCompile(`\bpg_(try_)?advisory_xact_lock(?:_shared)? ?<(\d+)>`)
 	hashed   = regexp.MustCompile(`'([^']*)'`)
 	changes  = regexp.MustCompile(`(?:\b(for|key|do|on) )?\b(?:update|delete from|lock table) (?:only )?(\w+)`)
 	conflict = regexp.MustCompile(`\binsert into (\w+).* on conflict\b`)

@@ -26,6 +26,7 @@ func TestLocks(t *testing.T) {
 		`WITH a AS (SELECT 1) SELECT FROM a JOIN t ON true FOR UPDATE`:                    "t",
 		`LOCK TABLE t IN SHARE MODE; UPDATE u SET a = 1`:                                  "t u",
 		`SELECT pg_advisory_xact_lock(hashtextextended('intumwa carrier ' || $1, 0))`:     "advisory intumwa carrier",
+		`SELECT pg_advisory_xact_lock_shared(hashtextextended('a b', 0))`:                 "advisory a b",
 		`SELECT FROM t WHERE pg_try_advisory_xact_lock($1)`:                               "advisory?",
 		`UPDATE webhook_undelivered SET due = now()`:                                      "webhook_deliveries",
 	} {
