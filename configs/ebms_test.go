@@ -30,18 +30,21 @@ func TestEBMS(t *testing.T) {
 		"readable"
 	const bare = "ebms.url (line 7): must be https://host:port and nothing else"
 	others := "username: ws1, system_id: ws1, password_file: " + password
+	const user = "url: 'https://h', username: x, "
 	for values, want := range map[string]string{
+		user + "system_id: a/b, password_file: " + password: "ebms.system_id (line 7): must have printable ASCII " +
+			"characters, without / and spaces",
+		user + "system_id: a, password_file: " + long: "ebms.password_file (line 7): must have one line of " +
+			"1-30 characters",
 		"url: 'https://ebms.obr.gov.bi:8443/', ca: " + cert + ", " + others: "",
 		"url: 'http://127.0.0.1:2783', " + others:                           "",
 		"": "",
-		"url: 'http://ebms.obr.gov.bi', " + others:                                  open,
-		"url: 'https://u:p@ebms.obr.gov.bi', " + others:                             bare,
-		"url: 'https://ebms.obr.gov.bi/ebms_api', " + others:                        bare,
-		"url: 'ebms.obr.gov.bi:8443', " + others:                                    bare,
-		"url: 'https://h', system_id: a/b, username: x, password_file: " + password: "ebms.system_id (line 7): must have printable ASCII characters, without / and spaces",
-		"url: 'https://h', system_id: a, username: x, password_file: " + long:       "ebms.password_file (line 7): must have one line of 1-30 characters",
-		"url: 'https://h', system_id: a, username: x, password_file: /nowhere":      "ebms.password_file (line 7): no such file or directory",
-		"url: 'https://h', system_id: a, username: x":                               "ebms.password_file: is required with ebms.url",
+		"url: 'http://ebms.obr.gov.bi', " + others:                             open,
+		"url: 'https://u:p@ebms.obr.gov.bi', " + others:                        bare,
+		"url: 'https://ebms.obr.gov.bi/ebms_api', " + others:                   bare,
+		"url: 'ebms.obr.gov.bi:8443', " + others:                               bare,
+		"url: 'https://h', system_id: a, username: x, password_file: /nowhere": "ebms.password_file (line 7): no such file or directory",
+		"url: 'https://h', system_id: a, username: x":                          "ebms.password_file: is required with ebms.url",
 		"system_id: a": "ebms.url: is required with ebms.system_id",
 		"url: 'https://h', ca: " + password + ", " + others: "ebms.ca (line 7): holds no certificate in PEM",
 	} {

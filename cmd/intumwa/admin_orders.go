@@ -191,7 +191,8 @@ func (c *adminInvoiceShowCmd) do(ctx context.Context, o *operator) (any, error) 
 			return nil, err
 		}
 	}
-	return deep{slices.Concat(viewInvoice(i), object{{"taxes", views(i.Taxes, viewTax)}, {"paid", i.Paid}, {"way", optional{i.Way}},
+	return deep{slices.Concat(viewInvoice(i), object{{"taxes", views(i.Taxes, viewTax)}, {"paid", i.Paid},
+		{"way", optional{i.Way}},
 		{"seller", i.Seller}, {"customer", i.Customer}, {"issued_by", i.By},
 		{"credit_notes", views(notes, func(n orders.Invoice) string { return n.Name() })}})}, nil
 }
