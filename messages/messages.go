@@ -106,11 +106,11 @@ type Channel int16
 
 // The channels, as stored; the API's is NULL.
 const (
-	API    Channel = iota // also the gateway's own messages
-	Page                  // a page of the dashboard: one message or a campaign
-	SMPP                  // a customer's program over SMPP
-	Kannel                // Kannel's interface
-	Keyword               // the answer of a route to a keyword
+	API     Channel = iota // also the gateway's own messages
+	Page                   // a page of the dashboard: one message or a campaign
+	SMPP                   // a customer's program over SMPP
+	Kannel                 // Kannel's interface
+	Keyword                // the answer of a route to a keyword
 )
 
 // Channels are the channels' names in commands and filters.
