@@ -49,7 +49,7 @@ func newBench(t *testing.T, change ...func(*setup.Carrier)) *bench {
 
 func newBenchAt(t *testing.T, url string, change ...func(*setup.Carrier)) *bench {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), url, postgres.Options{BatchUpdates: true})
+	pool, err := postgres.Open(t.Context(), testenv.Patient(url), postgres.Options{BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	ctx, cancel := within()
 	defer cancel()
-	pool, err := postgres.Open(ctx, Database(t), postgres.Options{StatementTimeout: time.Minute})
+	pool, err := postgres.Open(ctx, Patient(Database(t)), postgres.Options{StatementTimeout: time.Minute})
 	if err != nil {
 		t.Fatalf("opening the database of this test: %v", err)
 	}
@@ -157,6 +157,18 @@ func inDatabase(server, name string) string {
 		panic("the test server's URL cannot be read") // its text may contain a password
 	}
 	parsed.Path = "/" + name
+	return parsed.String()
+}
+
+// Patient is a database's URL for a test that PostgreSQL must not cut off between two statements on a busy machine.
+func Patient(database string) string {
+	parsed, err := url.Parse(database)
+	if err != nil {
+		panic("the test database's URL cannot be read") // its text may contain a password
+	}
+	query := parsed.Query()
+	query.Set("idle_in_transaction_session_timeout", "60000")
+	parsed.RawQuery = query.Encode()
 	return parsed.String()
 }
 

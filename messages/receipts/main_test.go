@@ -27,7 +27,7 @@ type testMatcher struct {
 // newTest returns the matcher of a carrier with the links l1 and l2, on a pool like the dispatcher's.
 func newTest(t testing.TB, format Format) *testMatcher {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
+	pool, err := postgres.Open(t.Context(), testenv.Patient(testenv.Database(t)), postgres.Options{BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}
