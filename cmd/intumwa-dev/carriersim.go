@@ -58,14 +58,8 @@ func (c *carrierSimCmd) Run(ctx context.Context, out output) error {
 	}
 	log := slog.New(slog.NewTextHandler(out.stderr, nil))
 	var faults carriersim.Faults
-	if c.Faults != "" {
-		text, err := os.ReadFile(c.Faults)
-		if err == nil {
-			err = json.Unmarshal(text, &faults)
-		}
-		if err != nil {
-			return fmt.Errorf("--faults %s: %w", c.Faults, err)
-		}
+	if err := readFaults(c.Faults, &faults); err != nil {
+		return err
 	}
 	var config net.ListenConfig
 	group, ctx := errgroup.WithContext(ctx)
@@ -116,6 +110,21 @@ func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler)
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
+}
+
+// readFaults reads the file of the flag --faults, JSON. Without a name it leaves faults as they are.
+func readFaults(name string, faults any) error {
+	if name == "" {
+		return nil
+	}
+	text, err := os.ReadFile(name)
+	if err == nil {
+		err = json.Unmarshal(text, faults)
+	}
+	if err != nil {
+		return fmt.Errorf("--faults %s: %w", name, err)
 	}
 	return nil
 }

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"os"
 
 	"intumwa/tools/ebmssim"
 )
@@ -33,14 +31,8 @@ func (c *ebmsSimCmd) Run(ctx context.Context, out output) (err error) {
 	}
 	log := slog.New(slog.NewTextHandler(out.stderr, nil))
 	var faults ebmssim.Faults
-	if c.Faults != "" {
-		text, err := os.ReadFile(c.Faults)
-		if err == nil {
-			err = json.Unmarshal(text, &faults)
-		}
-		if err != nil {
-			return fmt.Errorf("--faults %s: %w", c.Faults, err)
-		}
+	if err := readFaults(c.Faults, &faults); err != nil {
+		return err
 	}
 	sim, err := ebmssim.New(ebmssim.Options{Username: c.Username, Password: c.Password, Store: c.Store, Faults: faults,
 		Log: log})
