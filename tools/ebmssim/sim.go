@@ -218,7 +218,8 @@ func (s *Sim) api(w http.ResponseWriter, r *http.Request, method string) {
 	s.recent = append(s.recent, time.Now())
 	busy := f.Rate > 0 && len(s.recent) > f.Rate
 	s.mu.Unlock()
-	defer func() { s.mu.Lock(); s.now--; s.mu.Unlock() }()
+	ended := sync.OnceFunc(func() { s.mu.Lock(); s.now--; s.mu.Unlock() })
+	defer ended()
 	sent, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) // first: then the server notices a lost connection
 	if f.Slow > 0 {
 		select {
@@ -239,6 +240,7 @@ func (s *Sim) api(w http.ResponseWriter, r *http.Request, method string) {
 		_, _ = io.WriteString(w, "<html><body><h1>502 Bad Gateway</h1></body></html>")
 		return
 	case f.Cut:
+		ended() // before the caller knows
 		cut(w)
 		return
 	case busy:
@@ -276,6 +278,7 @@ func (s *Sim) api(w http.ResponseWriter, r *http.Request, method string) {
 		}
 		a, lost := s.add(f, body)
 		if lost {
+			ended()
 			cut(w)
 			return
 		}
