@@ -113,8 +113,8 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	default:
 		r.refusal, r.optOuts = RefuseCredits("message", strconv.Itoa(segments)), p.Company.OptOuts
 	}
-	if req.First != nil {
-		r.first = func(ctx context.Context, tx pgx.Tx) (verdict, err error) { return req.First(ctx, tx, m.ULID) }
+	if first := req.First; first != nil { // a closure of req would put it on the heap for each message
+		r.first = func(ctx context.Context, tx pgx.Tx) (verdict, err error) { return first(ctx, tx, m.ULID) }
 	}
 	return r, nil
 }

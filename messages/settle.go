@@ -144,16 +144,17 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 			coalesce(m.cost_center, ''), m.body <> '' AND `+untilFinal+`, m.secret IS NOT NULL,
 			m.sender, m.created_at, coalesce(m.smpp_key, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint),
 			m.echo, coalesce(m.channel, 0::smallint)`, ids, status, at, reasons, claimants, epochs).
-		Query(func(rows pgx.Rows) (err error) {
-			*settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows,
-				func(row pgx.CollectableRow) (st Settled, err error) {
-					var id pgtype.UUID
-					err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
-						&st.Reason, &st.From, &st.At, &st.Reference, &st.CostCenter, &st.textLeft, &st.coded, &st.Sender, &st.CreatedAt,
-						&st.SMPPAccount, &st.SMPPBind, &st.Registered, &st.Echo, &st.Channel)
-					st.ULID = id.Bytes
-					return st, err
-				})
+		Query(func(rows pgx.Rows) error {
+			var st Settled // of each row: it and its targets are allocated once
+			var id pgtype.UUID
+			*settled = make([]Settled, 0, len(ids))
+			_, err := pgx.ForEachRow(rows, []any{&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test,
+				&st.Carrier, &st.Status, &st.Reason, &st.From, &st.At, &st.Reference, &st.CostCenter, &st.textLeft, &st.coded,
+				&st.Sender, &st.CreatedAt, &st.SMPPAccount, &st.SMPPBind, &st.Registered, &st.Echo, &st.Channel}, func() error {
+				st.ULID = id.Bytes
+				*settled = append(*settled, st)
+				return nil
+			})
 			return err
 		})
 	if len(failed) > 0 {

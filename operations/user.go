@@ -23,6 +23,9 @@ type User struct {
 
 // CreateUser creates a user.
 func (a Actor) CreateUser(ctx context.Context, n people.NewUser) (u people.User, err error) {
+	if n, err = n.Hashed(ctx); err != nil {
+		return u, err
+	}
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		u, err = in.people().CreateUser(ctx, n)
 		return on("user.create", "user", u.ID, 0, nil,

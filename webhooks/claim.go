@@ -52,7 +52,7 @@ func (c *core) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, er
 				all[s.company] = of
 			}
 			j.company = s.company
-			of.jobs, of.last = append(of.jobs, j), position{at, j.id}
+			of.jobs, of.last = append(of.jobs, new(j)), position{at, j.id}
 			return nil
 		}, `
 		WITH wish AS MATERIALIZED (

@@ -290,7 +290,7 @@ func TestStoredOnce(t *testing.T) {
 	}
 	var results []outcome
 	for _, j := range taken[1].jobs {
-		results = append(results, outcome{job: j, state: delivered, ended: time.Now(),
+		results = append(results, outcome{job: *j, state: delivered, ended: time.Now(),
 			attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
 	}
 	results[1].state, results[1].attempt.Result, results[1].delay = pending, result5xx, time.Hour

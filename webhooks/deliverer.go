@@ -182,10 +182,10 @@ func (d *deliverer) signal() {
 
 // attempt makes one attempt and passes its result to record. It makes no attempt that could outlast the claim. An
 // attempt that the shutdown cuts off does not count: the delivery is released.
-func (d *deliverer) attempt(e *worker, j job) {
+func (d *deliverer) attempt(e *worker, j *job) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	r := outcome{job: j}
+	r := outcome{job: *j}
 	if time.Now().Before(j.beginBy) && d.aimCallback(&r.job) {
 		if attempt, took, ok := d.call(d.calling, r.target, &j.storedEvent, false); ok {
 			success := attempt.Result == result2xx

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +26,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	calls := &firstCalls{id: ulid.Make(), ends: postgres.Now().Add(w.claimLasts())}
 	beginBy := time.Now().Add(beginWithin)
 	var c columns
+	c.growDeliveries(len(events))
 	for i := range events {
 		e := &events[i]
 		stored, err := e.stored()
@@ -57,11 +59,12 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		var s storedEndpoint
 		var places []int32
 		_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
-			of := &claimed{endpoint: s, jobs: make([]job, 0, len(places))}
+			of := &claimed{endpoint: s, jobs: make([]*job, 0, len(places))}
+			calls.outcomes = slices.Grow(calls.outcomes, len(places))
 			for _, place := range places {
-				if j := jobs[place-1]; handed[place-1] {
+				if j := &jobs[place-1]; handed[place-1] {
 					j.place = len(calls.outcomes)
-					of.jobs, calls.outcomes = append(of.jobs, j), append(calls.outcomes, outcome{job: j})
+					of.jobs, calls.outcomes = append(of.jobs, j), append(calls.outcomes, outcome{job: *j})
 				} else {
 					waits = true
 				}

@@ -177,7 +177,7 @@ func TestFirstCallsOfAnUnusableEndpoint(t *testing.T) {
 	d := newDeliverer(t.Context(), New(batchPool(t), quickly()).core)
 	d.workers[1] = newWorker(1)
 	c := &claimed{endpoint: storedEndpoint{company: 1, url: "http://127.0.0.1:1/", secret: "aes256gcm:unreadable"},
-		jobs: []job{{storedEvent: storedEvent{company: 1, id: 8}}}}
+		jobs: []*job{{storedEvent: storedEvent{company: 1, id: 8}}}}
 	d.hand(&firstCalls{}, []*claimed{c})
 	if len(d.workers[1].waiting) != 0 {
 		t.Errorf("%+v", d.workers[1].waiting)

@@ -50,13 +50,13 @@ func (w *Webhooks) Run(ctx context.Context) error {
 		d.ended.Wait()
 	}
 	d.stopped = true
-	var left []job // those without room
+	var left []*job // those without room
 	for _, e := range d.workers {
 		left = append(left, e.waiting...)
 	}
 	d.mu.Unlock()
 	for _, j := range left {
-		d.outcomes <- outcome{job: j, ended: time.Now()}
+		d.outcomes <- outcome{job: *j, ended: time.Now()}
 	}
 	close(d.outcomes)
 	recording.Wait()

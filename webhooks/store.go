@@ -16,6 +16,12 @@ func (c *core) store(ctx context.Context, batch []outcome) error {
 		r, to := &batch[i], &claimed
 		if r.calls != nil {
 			to = &first
+		}
+		if to.ids == nil {
+			to.growDeliveries(len(batch) - i)
+			to.growResults(len(batch) - i)
+		}
+		if r.calls != nil {
 			to.calls = append(to.calls, r.calls.id)
 		}
 		to.addDelivery(&r.storedEvent)
@@ -47,6 +53,16 @@ type columns struct {
 	due      []pgtype.Timestamptz
 	tries    []int16
 	attempts []*string
+}
+
+func (c *columns) growDeliveries(n int) {
+	c.companies, c.ids, c.at = make([]int64, 0, n), make([]int64, 0, n), make([]time.Time, 0, n)
+	c.numbers, c.labels, c.data = make([]string, 0, n), make([]*string, 0, n), make([]*string, 0, n)
+}
+
+func (c *columns) growResults(n int) {
+	c.calls, c.claims, c.due = make([]callsID, 0, n), make([]*time.Time, 0, n), make([]pgtype.Timestamptz, 0, n)
+	c.tries, c.attempts = make([]int16, 0, n), make([]*string, 0, n)
 }
 
 func (c *columns) addDelivery(e *storedEvent) {

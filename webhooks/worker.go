@@ -22,7 +22,7 @@ type worker struct {
 	slow        bool // the last call took longer than quickAnswer
 	limit       int  // concurrent callers
 	callers     int  // goroutines that call
-	waiting     []job
+	waiting     []*job
 	queued      bool // in deliverer.queue
 	from        position
 }
@@ -36,7 +36,7 @@ type position struct {
 // claimed holds a company's claimed deliveries, and its endpoint at that moment.
 type claimed struct {
 	endpoint storedEndpoint
-	jobs     []job
+	jobs     []*job
 	last     position
 }
 

@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/mail"
 	"time"
@@ -32,12 +31,23 @@ type User struct {
 // NewUser is the input of [Store.CreateUser].
 type NewUser struct {
 	Email, Name, Password string
-	Administrator         bool
-	Language              string // fr, en or rn; French when not given
+
+	hash          string // of the password; "": not yet hashed
+	Administrator bool
+	Language      string // fr, en or rn; French when not given
 }
 
 const userColumns = `id, email, name, administrator, created_at, language, disabled_at is not null,
 	coalesce(company_id, 0), coalesce(role, '')`
+
+// Hashed returns n with its password hashed. Call it before a transaction: hashing may wait for others' sign-ins. The
+// error is [accounts.ErrInvalid] or that of ctx.
+func (n NewUser) Hashed(ctx context.Context) (_ NewUser, err error) {
+	if n.hash == "" {
+		n.hash, err = hashPassword(ctx, n.Password)
+	}
+	return n, err
+}
 
 // CreateUser stores a user. The errors are [accounts.ErrInvalid], [accounts.ErrExists] for an email that is taken, or
 // those of Postgres.
@@ -46,15 +56,14 @@ func (a *Store) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	hash, err := hashPassword(ctx, n.Password)
-	if err != nil {
+	if n, err = n.Hashed(ctx); err != nil {
 		return User{}, err
 	}
 	u := User{Email: email, Name: name, Administrator: n.Administrator, Language: knownLanguage(n.Language)}
 	err = a.pool.QueryRow(ctx,
 		`insert into users (email, name, password_hash, administrator, language) values ($1, $2, $3, $4, $5)
 			returning id, created_at`,
-		email, name, hash, n.Administrator, u.Language).Scan(&u.ID, &u.CreatedAt)
+		email, name, n.hash, n.Administrator, u.Language).Scan(&u.ID, &u.CreatedAt)
 	if accounts.IsUnique(err, "users_email_key") {
 		return User{}, accounts.Errorf(accounts.ErrExists, "a user with the email %s exists already", email)
 	}
@@ -76,11 +85,9 @@ var ErrLastAdministrator = accounts.Errorf(nil, "this is the last administrator 
 
 // SetUser changes a user and ends their sessions and mailed links.
 func (a *Store) SetUser(ctx context.Context, id int64, change UserChange) (before, after User, err error) {
-	void := "" // the hash of a random password
+	void := ""
 	if change.Reset {
-		if void, err = hashPassword(ctx, rand.Text()); err != nil {
-			return before, after, err
-		}
+		void = nobodysPassword()
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `delete from mail_links where email = (select email from users where id = $1)`,

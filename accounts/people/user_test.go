@@ -1,11 +1,13 @@
 package people
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/argon2"
 
@@ -52,6 +54,31 @@ func TestCreateUser(t *testing.T) {
 	testenv.Wants(t, "a token for an unknown address", err, accounts.ErrNotFound, "unknown@example.com")
 	_, _, err = a.keys.CreateToken(t.Context(), u.Email, "", accounts.TokenLimits{})
 	testenv.Wants(t, "a token without a name", err, accounts.ErrInvalid, "token name is empty")
+}
+
+// TestTransactionsDoNotHash: what changes a user in a transaction does not wait for a hash, which a flood of sign-ins
+// holds up.
+func TestTransactionsDoNotHash(t *testing.T) {
+	a := newWorld(t)
+	u := a.mustUser(t, "a@example.com")
+	n, err := NewUser{Email: "b@example.com", Name: "B", Password: testPassword}.Hashed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range concurrentHashes {
+		if err := takeHashingSlot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer releaseHashingSlot()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := a.people.CreateUser(ctx, n); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := a.people.SetUser(ctx, u.ID, UserChange{Reset: true}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestLogin(t *testing.T) {

@@ -73,7 +73,7 @@ func (s *Store) Free(ctx context.Context, db postgres.DB, dispatcher int64, clai
 // with their submit records. It skips locked rows. The caller holds the carrier's lock.
 func (s *Store) Begun(ctx context.Context, tx pgx.Tx, carrier string, dispatcher int64, ids []int64) (
 	[]*Claimed, error) {
-	begun, err := postgres.All(ctx, tx, "locking what a dead dispatcher had begun", scanClaimed,
+	begun, err := readClaimed(ctx, tx, "locking what a dead dispatcher had begun",
 		`SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
 		WHERE o.message_id = ANY($2) AND o.claimed_by = $1
 		ORDER BY o.message_id FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round`, dispatcher, ids)

@@ -170,7 +170,7 @@ func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, 
 }
 
 func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) ([]*Claimed, error) {
-	claimed, err := postgres.All(ctx, s.pool, "claiming messages", scanClaimed, query, args...)
+	claimed, err := readClaimed(ctx, s.pool, "claiming messages", query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -184,22 +184,23 @@ func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) (
 	return claimed, readRecords(ctx, s.pool, carrier, tried)
 }
 
-func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
-	var c Claimed
+// readClaimed returns the rows of a query of claimedColumns.
+func readClaimed(ctx context.Context, db postgres.Querier, doing, query string, args ...any) (all []*Claimed, err error) {
+	var c Claimed // of each row: the targets are allocated once
 	var id [16]byte
-	var number string
 	var ref, class int16
 	var part int64
-	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body,
-		&c.Segments,
-		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed, &class, &part, &c.Secret, &c.Channel); err != nil {
-		return nil, err
-	}
-	if c.Part = messages.PartOf(part); class >= 0 {
-		c.Class = new(uint8(class))
-	}
-	c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
-	return &c, nil
+	err = postgres.Each(ctx, db, doing, []any{&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender,
+		&c.Number, &c.Body, &c.Segments, &ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed, &class, &part, &c.Secret,
+		&c.Channel}, func() error {
+		c.ULID, c.ConcatRef, c.Part, c.Class = id, byte(ref), messages.PartOf(part), nil
+		if class >= 0 {
+			c.Class = new(uint8(class))
+		}
+		all = append(all, new(c))
+		return nil
+	}, query, args...)
+	return all, err
 }
 
 // readRecords sets the Records of messages of a carrier, or with an error their Unread.

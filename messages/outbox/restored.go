@@ -38,7 +38,7 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 		carrier, due, limit); err != nil {
 		return fail(err)
 	}
-	taken, err := postgres.All(ctx, tx, "locking them", scanClaimed,
+	taken, err := readClaimed(ctx, tx, "locking them",
 		`SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
 		WHERE o.carrier = $1 AND o.due_at <= $2 AND m.status = 0 ORDER BY o.message_id LIMIT $3 FOR UPDATE OF m, o`, carrier,
 		due, limit)

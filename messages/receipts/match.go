@@ -63,7 +63,7 @@ func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) 
 	fresh := make([]row, len(segments))
 	w := &matching{
 		carrier: m.carrier, format: m.format, room: room,
-		byKey: map[string][]*row{}, known: map[string]*row{}, seen: map[source]bool{},
+		byKey: make(map[string][]*row, len(segments)), known: map[string]*row{}, seen: map[source]bool{},
 		outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts)),
 		reports: make([]reported, 0, len(receipts)),
 		fresh:   make([]*row, 0, len(segments)), settled: make([]*row, 0, len(segments)+len(receipts)),
