@@ -109,8 +109,8 @@ func hashPassword(ctx context.Context, password string) (string, error) {
 	return newPHC(password).String(), nil
 }
 
-// nobodysPassword returns a hash that no password has: its key is random. It costs no hashing, and comparing it takes as
-// long as with any other.
+// nobodysPassword returns a hash that no password has: its key is random. It costs no hashing, and comparing it takes
+// as long as with any other.
 func nobodysPassword() string {
 	h := phc{memory: argonMemory, time: argonTime, threads: argonThreads, salt: make([]byte, argonSalt),
 		key: make([]byte, argonKey)}

@@ -185,7 +185,8 @@ func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) (
 }
 
 // readClaimed returns the rows of a query of claimedColumns.
-func readClaimed(ctx context.Context, db postgres.Querier, doing, query string, args ...any) (all []*Claimed, err error) {
+func readClaimed(ctx context.Context, db postgres.Querier, doing, query string, args ...any) (all []*Claimed,
+	err error) {
 	var c Claimed // of each row: the targets are allocated once
 	var id [16]byte
 	var ref, class int16
