@@ -31,10 +31,10 @@ type User struct {
 // NewUser is the input of [Store.CreateUser].
 type NewUser struct {
 	Email, Name, Password string
+	Administrator         bool
+	Language              string // fr, en or rn; French when not given
 
-	hash          string // of the password; "": not yet hashed
-	Administrator bool
-	Language      string // fr, en or rn; French when not given
+	hash string // of the password; "": not yet hashed
 }
 
 const userColumns = `id, email, name, administrator, created_at, language, disabled_at is not null,
