@@ -175,4 +175,10 @@ func TestOrdersWithoutPrice(t *testing.T) {
 		"4000123456")
 	admin.wants(admin.post("/admin/orders/2/pay", "amount", "38", "way", "cash", "reference", "2", "on", ""),
 		http.StatusUnprocessableEntity, "cancelled")
+
+	c.wants(c.post("/orders", "credits", "3", "price", "12.50"), http.StatusSeeOther)
+	admin.wants(admin.post("/admin/orders/3/pay", "amount", "1000", "way", "cash", "reference", "3", "on", "", "more", "yes"),
+		http.StatusSeeOther)
+	c.wants(c.get("/orders"), http.StatusOK, `<span class="number">80</span>`) // what was sold, not what was ordered
+	admin.wants(admin.get("/admin/orders"), http.StatusOK, `<span class="number">80</span>`)
 }
