@@ -177,8 +177,8 @@ func TestOrdersWithoutPrice(t *testing.T) {
 		http.StatusUnprocessableEntity, "cancelled")
 
 	c.wants(c.post("/orders", "credits", "3", "price", "12.50"), http.StatusSeeOther)
-	admin.wants(admin.post("/admin/orders/3/pay", "amount", "1000", "way", "cash", "reference", "3", "on", "", "more", "yes"),
-		http.StatusSeeOther)
+	admin.wants(admin.post("/admin/orders/3/pay", "amount", "1000", "way", "cash", "reference", "3", "on", "", "more",
+		"yes"), http.StatusSeeOther)
 	c.wants(c.get("/orders"), http.StatusOK, `<span class="number">80</span>`) // what was sold, not what was ordered
 	admin.wants(admin.get("/admin/orders"), http.StatusOK, `<span class="number">80</span>`)
 }

@@ -166,21 +166,23 @@ func (p *program) adds(duplicates int) {
 	if twice > duplicates {
 		w.t.Errorf("%d receipts came twice", twice)
 	}
-	charged, spent, arrived, again, repeatable := map[string]bool{}, int64(0), 0, 0, 0
+	charged, spent, repeatable := map[string]bool{}, int64(0), 0
 	for _, r := range records {
 		charged[r.Body], spent = true, spent+r.Segments
 	}
+	arrived, copies := map[string]bool{}, 0
 	for _, carrier := range w.carriers {
 		repeatable += window * int(max(carrier.Stats().Binds, 1)-1)
 		for _, m := range carrier.Messages() {
 			if !strings.HasPrefix(m.Text, p.word) {
 				continue
 			}
-			if arrived, again = arrived+1, again+m.Duplicates; !charged[m.Text] {
+			if arrived[m.Text], copies = true, copies+1+m.Duplicates; !charged[m.Text] {
 				w.t.Errorf("a carrier got %q, which is not charged", m.Text)
 			}
 		}
 	}
+	again := copies - len(arrived)
 	if got := p.from.credits(); got != p.from.granted-spent {
 		w.t.Errorf("the company has %d credits, want %d", got, p.from.granted-spent)
 	}
@@ -190,7 +192,7 @@ func (p *program) adds(duplicates int) {
 	w.audited()
 	w.t.Logf("%d acknowledged, %d without an answer, %d receipts twice, refused %v; %d arrived, %d charged, %d arrived "+
 		"twice of at most %d",
-		len(p.accepted), p.doubtful, twice, p.refused, arrived, spent, again, repeatable)
+		len(p.accepted), p.doubtful, twice, p.refused, len(arrived), spent, again, repeatable)
 }
 
 // The gateway is killed while a customer's program submits 500 messages a second. No acknowledged message is lost or
