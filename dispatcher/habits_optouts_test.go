@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -142,7 +143,9 @@ func TestTurningAwayIsBounded(t *testing.T) {
 	}
 	w.start(mno.mno())
 	claimed := func() int { return w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`) }
-	w.until("some are claimed", func() bool { return claimed() > 1000 })
+	n := 0
+	w.eventually(10*time.Second, func() bool { n = claimed(); return n > 1000 },
+		func() string { return fmt.Sprintf("over 1,000 are claimed; %d are", n) })
 	w.stays(2*time.Second, "it stops to claim", func() bool { return claimed() < 3500 })
 	if err := locked.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
