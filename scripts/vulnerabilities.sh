@@ -11,7 +11,14 @@ program=.bin/govulncheck-${source##*@}
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 code=0
-timeout -k 5 50 "$program" ./... </dev/null >"$output" 2>&1 || code=$?
+# The packages tell in a moment whether the database answers; the calls of all code take all cores for a while.
+timeout -k 5 50 "$program" -scan package ./... </dev/null >"$output" 2>&1 || code=$?
+case $code in
+0 | 3)
+	code=0
+	timeout -k 5 50 "$program" ./... </dev/null >"$output" 2>&1 || code=$?
+	;;
+esac
 case $code in
 0) grep -v '^$' "$output" | tail -n 4 ;;
 124 | 137) echo "vulnerabilities: not checked: the database did not answer in time" >&2 ;;
