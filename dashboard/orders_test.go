@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,10 +146,10 @@ func TestOrderPages(t *testing.T) {
 	c.post("/language", "to", "fr", "next", "/")
 	c.wants(c.get("/invoices/F000001"), http.StatusOK, "Facture F000001", "Crédits SMS", "Assujetti à la TVA", "oui",
 		"11\u202f800 BIF")
-	for i, subject := range []string{"La commande 1 est payée", "Facture d’avoir A000001"} {
-		if m := w.mail("aline@example.com", i); m.Subject != subject {
-			t.Errorf("mail %d is %q", i, m.Subject)
-		}
+	subjects := []string{w.mail("aline@example.com", 0).Subject, w.mail("aline@example.com", 1).Subject}
+	slices.Sort(subjects) // several senders work at once
+	if !slices.Equal(subjects, []string{"Facture d’avoir A000001", "La commande 1 est payée"}) {
+		t.Errorf("the mails are %q", subjects)
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *stage) quiet(ctx context.Context, about string) error {
 		}
 		disturbed := false
 		for _, a := range alerts {
-			disturbed = disturbed || a.Labels["severity"] != "info" && (about == "" || concerns(a, about))
+			disturbed = disturbed || about == "" || concerns(a, about)
 		}
 		if disturbed {
 			since = time.Now()

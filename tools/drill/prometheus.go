@@ -63,15 +63,18 @@ func (a alert) String() string {
 	return a.name()
 }
 
-// alerts returns the pending and firing alerts.
+// alerts returns the pending and firing alerts, without the dead man's switch, which always fires, and without
+// UnusualSending: the drill's companies have no past, so all that they send is unusual.
 func (p *prometheus) alerts(ctx context.Context) ([]alert, error) {
 	found, err := p.Alerts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("asking Prometheus for alerts: %w", err)
 	}
-	list := make([]alert, len(found.Alerts))
-	for i, a := range found.Alerts {
-		list[i] = alert(a)
+	var list []alert
+	for _, found := range found.Alerts {
+		if a := alert(found); a.Labels["severity"] != "info" && a.name() != "UnusualSending" {
+			list = append(list, a)
+		}
 	}
 	return list, nil
 }
