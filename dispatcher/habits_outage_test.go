@@ -114,8 +114,8 @@ func TestHabitOfOneSender(t *testing.T) {
 				notes = append(notes, note{to: w.number("00"), sender: "SHOP"})
 			}
 			campaign := w.send(notes...)
-			for range 5 {
-				w.await("sent", 2*time.Second, bank())
+			for range 5 { // its campaign waits until it is accepted again, below
+				w.await("sent", 10*time.Second, bank())
 			}
 			if l := w.linkState("lumitel-1"); l.Broken || !strings.Contains(l.LastError, "SHOP") ||
 				!strings.Contains(l.LastError, status.String()) {

@@ -56,7 +56,10 @@ step() {
 export GOFLAGS="${GOFLAGS:-} -trimpath -tags=lockorder"
 step scripts/lint.sh
 step scripts/vulnerabilities.sh
-packages=${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./cmd/intumwa ./api ./webhooks ./intake ./deployments ./messages ./...}
+# The longest start first, and packages that mostly wait run beside those that compute most, dashboard and cmd/intumwa.
+packages=${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./webhooks ./internal/postgres ./tools/bench ./smpp \
+	./cmd/intumwa ./smppserver ./inbound/switchboard ./internal/notices ./internal/queue ./internal/throttle \
+	./internal/testenv ./api ./intake ./messages ./deployments ./...}
 # Everything is compiled before the first test runs, the gateway of the stories too: the compiler takes all cores, and
 # the time limits of tests are not made for that.
 # shellcheck disable=SC2086 # a list of words
@@ -70,8 +73,7 @@ export INTUMWA_TEST_DATABASE_URL=$DATABASE_URL INTUMWA_TEST_REDIS_URL=$REDIS_URL
 export LOCK_ORDER=${LOCK_ORDER:-$dir/lock-order}
 mkdir -p "$LOCK_ORDER"
 export GORACE=atexit_sleep_ms=0 # otherwise a test binary sleeps for a second at exit
-# The slowest packages start first. A failure ends only its package, so all
-# failures are seen. The linter has run go vet.
+# A failure ends only its package, so all failures are seen. The linter has run go vet.
 # shellcheck disable=SC2086 # both are lists of words
 step go test -race -vet=off -ldflags='-s -w' -p "$(getconf _NPROCESSORS_ONLN)" -timeout "$timeout" ${TESTFLAGS:-} $packages
 whole=true

@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 // slack is the tolerated growth of a figure.
 const slack = 1.15
@@ -12,6 +16,9 @@ const slack = 1.15
 // machine some messages share a transaction and cost less. For a bulk only the WAL is
 // checked strictly: the number of shared transactions depends on speed, so its bound is
 // loose.
+//
+// Background work between two messages adds to a figure, on a busy machine too much at times. A dearer message is dearer
+// each time, so a measurement that is too high is made again.
 func TestCostOfAMessage(t *testing.T) {
 	ctx := t.Context()
 	s, binary := measurable(t)
@@ -20,15 +27,30 @@ func TestCostOfAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	single, err := w.alone(ctx)
-	if err != nil {
-		t.Fatal(err)
+	var wrong []string
+	for range costTries {
+		single, err := w.alone(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bulk, err := w.together(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong = judge(t, single, bulk); len(wrong) == 0 {
+			return
+		}
 	}
-	bulk, err := w.together(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Error(strings.Join(wrong, "\n"))
+}
 
+// costTries is how often a cost is measured before it counts as too high.
+const costTries = 3
+
+// judge compares figures with those recorded.
+func judge(t *testing.T, single, bulk measurement) (wrong []string) {
+	t.Helper()
+	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for _, c := range []struct {
 		shape  string
 		of     measurement
@@ -53,12 +75,13 @@ func TestCostOfAMessage(t *testing.T) {
 		t.Logf("%s: %s %s", c.shape, c.figure, number(got))
 		switch {
 		case got <= 0:
-			t.Errorf("%s: %s is %s: nothing was counted", c.shape, c.figure, number(got))
+			fault("%s: %s is %s: nothing was counted", c.shape, c.figure, number(got))
 		case got > c.was*slack:
-			t.Errorf("%s: %s a message is %s, it was %s", c.shape, c.figure, number(got), number(c.was))
+			fault("%s: %s a message is %s, it was %s", c.shape, c.figure, number(got), number(c.was))
 		case c.log && got < c.was/slack/slack:
-			t.Errorf("%s: %s a message is %s, it was %s: write the new figure down here, so that it stays", c.shape, c.figure,
+			fault("%s: %s a message is %s, it was %s: write the new figure down here, so that it stays", c.shape, c.figure,
 				number(got), number(c.was))
 		}
 	}
+	return wrong
 }
