@@ -17,8 +17,8 @@ const slack = 1.15
 // checked strictly: the number of shared transactions depends on speed, so its bound is
 // loose.
 //
-// Background work between two messages adds to a figure, on a busy machine too much at times. A dearer message is dearer
-// each time, so a measurement that is too high is made again.
+// Background work between two messages adds to a figure, at times too much. A message that became dearer is so each
+// time, so a measurement that is too high is made again.
 func TestCostOfAMessage(t *testing.T) {
 	ctx := t.Context()
 	s, binary := measurable(t)
