@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/mail"
 	"slices"
 	"time"
 	"unicode"
@@ -62,6 +63,9 @@ func (k *checker) operator(o *Operator) {
 				k.problem(fmt.Sprintf("%s[%d]", path, i), "must be one line of 1 to %d printable characters", maxAccount)
 			}
 		}
+	}
+	if at, err := mail.ParseAddress(o.Email); o.Email != "" && (err != nil || at.Address != o.Email) {
+		k.problem("operator.email", "must be an address such as sales@example.com")
 	}
 	k.taxes(o.Taxes)
 	k.invoices(o)

@@ -65,6 +65,7 @@ func TestSalesAreChecked(t *testing.T) {
 		{"{name: Taxe SMS,", "{name: Taxe SMS, ebms: tva,", "operator.taxes[1].ebms: must be vat, ct, tl, ott or tsce"},
 		{"per_sms: 2.5, from: 2026-02-01}", "per_sms: 2, from: 2026-02-01}, {name: Taxe SMS, per_sms: 3, from: 2026-02-01}",
 			"operator.taxes[2]: is the second of its name and day"},
+		{"  phone:", "  email: nope\n  phone:", "operator.email: must be an address such as sales@example.com"},
 		{"BANCOBU 1, Nyota SURL", strings.Repeat("x", 121),
 			"operator.bank_accounts[0]: must be one line of 1 to 120 printable characters"},
 	} {

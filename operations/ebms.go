@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"errors"
 
 	"intumwa/billing/ebms"
 	"intumwa/billing/orders"
@@ -19,11 +20,17 @@ func (a Actor) ReportInvoice(ctx context.Context, name string, to ebms.Retry) (i
 		return fields{"state": r.State(), "without_nif": r.WithoutNIF, "note": r.Note}
 	}
 	err = a.tell(ctx, func(in within) (act, error) {
-		var was ebms.Report
-		if was, is, err = ebms.Again(ctx, in.Tx, name, to); err != nil {
+		i, err := in.orders().Invoice(ctx, kind, number)
+		if err != nil {
 			return act{}, err
 		}
-		i, err := in.orders().Invoice(ctx, kind, number)
+		var was ebms.Report
+		was, is, err = ebms.Again(ctx, in.Tx, name, to)
+		if errors.Is(err, ebms.ErrNoReport) && to.Settled != "" && kind != orders.Receipt { // from before the eBMS
+			if err = ebms.Queue(ctx, in.Tx, ebms.Queued{Name: name, RefersTo: i.Corrected(), Issued: i.Issued}); err == nil {
+				was, is, err = ebms.Again(ctx, in.Tx, name, to)
+			}
+		}
 		return act{name: "invoice.report", subject: "invoice " + name, company: i.Company, before: state(was),
 			after: state(is)}, err
 	})

@@ -138,8 +138,8 @@ const MaxNote = 500
 
 // Errors of [Again]. Their texts are for the user.
 const (
-	ErrNoReport refusal = "the invoice is not reported to the eBMS: it was issued while ebms was not configured, or " +
-		"does not exist"
+	ErrNoReport refusal = "the invoice is not reported to the eBMS: it was issued while ebms was not configured, or is " +
+		"a receipt; an invoice that you report by hand is recorded with --settled"
 	ErrFinished refusal = "the OBR has the invoice already, or it was settled by hand"
 	ErrNote     refusal = "a note on how it was settled has at most 500 characters, on one line"
 )

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -314,8 +316,17 @@ func cell(value any) string {
 		}
 		value = v.Elem().Interface()
 	}
-	if at, ok := value.(time.Time); ok {
-		return at.Format(time.RFC3339)
+	switch v := value.(type) {
+	case nil:
+		return "-"
+	case time.Time:
+		return v.Format(time.RFC3339)
+	case map[string]string:
+		var pairs []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			pairs = append(pairs, key+"="+v[key])
+		}
+		return sms.Printable(strings.Join(pairs, ", "))
 	}
 	return sms.Printable(fmt.Sprint(value))
 }

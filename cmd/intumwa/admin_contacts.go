@@ -64,8 +64,11 @@ type adminContactsListCmd struct {
 }
 
 func (c *adminContactsListCmd) do(ctx context.Context, o *operator) (any, error) {
-	if c.Limit > listMost {
-		return nil, fmt.Errorf("--limit is at most %d: export writes all contacts", listMost)
+	if c.Limit < 1 || c.Limit > listMost {
+		return nil, fmt.Errorf("--limit is from 1 to %d; export writes all contacts", listMost)
+	}
+	if _, err := o.companies().CompanyByID(ctx, c.Company); err != nil {
+		return nil, err
 	}
 	filter := contacts.Filter{Name: c.Name, Group: c.Group}
 	if c.Number != "" {

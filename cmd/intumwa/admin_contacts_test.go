@@ -40,6 +40,12 @@ func TestAdminContacts(t *testing.T) {
 	if list := s.list(of("list", "--number", "71 23", "--group", "1")...); len(list) != 1 {
 		t.Error(list)
 	}
+	s.refused("--limit is from 1 to 1000", "", append([]string{"admin"}, of("list", "--limit", "0")...)...)
+	s.refused("there is no company with id 999", "", "admin", "contacts", "list", "--company", "999")
+	if _, table, _ := s.run("", append([]string{"admin"}, of("list", "--name", "ali")...)...); !strings.Contains(table,
+		"  classe=3  ") || strings.Contains(table, "nil") {
+		t.Errorf("as a table: %s", table)
+	}
 	code, stdout, stderr := s.run("", append([]string{"admin"}, of("export", "--group", "1")...)...)
 	if code != exitOK || !strings.Contains(stdout, "25779123401,Aline,,Parents,form 2026,") || stderr != "" {
 		t.Errorf("%d %q %q", code, stdout, stderr)

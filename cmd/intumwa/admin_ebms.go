@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"intumwa/billing/ebms"
 	"intumwa/billing/orders"
@@ -39,7 +40,8 @@ func (c *adminInvoicePendingCmd) do(ctx context.Context, o *operator) (any, erro
 		rest, err = o.orders().Unqueued(ctx, left)
 		for _, i := range rest {
 			list = append(list, object{{"invoice", orders.Name(i.Kind, i.Number)}, {"state", "unqueued"},
-				{"issued_at", i.Issued}, {"reason", "issued without ebms.url: report it by hand"}})
+				{"issued_at", i.Issued}, {"tries", optional{0}}, {"next_attempt", optional{(*time.Time)(nil)}},
+				{"reason", "issued without ebms.url: report it by hand, then record it with admin invoice report --settled"}})
 		}
 	}
 	return list, err

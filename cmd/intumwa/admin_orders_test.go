@@ -4,6 +4,8 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,7 +29,8 @@ const orderKeys = "order_id company_id credits bif state total received left cre
 // TestAdminOrders: orders, payments, invoices and credit notes by command, with their JSON.
 func TestAdminOrders(t *testing.T) {
 	t.Parallel()
-	s := newShell(t, fmt.Sprintf(sellerConfig, testenv.Database(t)))
+	database := testenv.Database(t)
+	s := newShell(t, fmt.Sprintf(sellerConfig, database))
 	s.mustCompany("a@example.com")
 	s.refused("no price", "", "admin", "order", "create", "--company", "1", "--credits", "1000")
 	s.exec(`insert into credit_prices (company_id, valid_from, centimes) values (0, '2026-01-01', 1000)`)
@@ -92,6 +95,29 @@ func TestAdminOrders(t *testing.T) {
 	var list []map[string]any
 	if err := json.Unmarshal([]byte(stdout), &list); code != exitOK || err != nil || len(list) != 1 {
 		t.Errorf("cancelled: %q", stdout)
+	}
+
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reports := newShell(t, strings.Replace(fmt.Sprintf(sellerConfig, database), "2020-01-01}", "2020-01-01, ebms: vat}",
+		1)+"ebms: {url: 'http://127.0.0.1:1', username: u, system_id: ws1, password_file: "+password+"}\n")
+	_, stdout, _ = reports.run("", "admin", "invoice", "pending")
+	if lines := strings.Split(stdout, "\n"); len(lines) < 3 || strings.Index(lines[0], "reason") != strings.Index(lines[1],
+		"issued without") {
+		t.Errorf("what was issued before the eBMS: %s", stdout)
+	}
+	reports.refused("with --settled", "", "admin", "invoice", "report", "--number", "F1")
+	reports.refused("there is no F000077", "", "admin", "invoice", "report", "--number", "F77", "--settled", "by hand")
+	for _, name := range []string{"F1", "A1"} {
+		if got := reports.admin("", "invoice state issued_at tries next_attempt reason note identifier", "invoice", "report",
+			"--number", name, "--settled", "by hand"); got["state"] != "settled" {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if all := reports.list("invoice", "pending"); len(all) != 0 {
+		t.Errorf("after that: %v", all)
 	}
 
 	code, stdout, stderr := s.run("", "admin", "restored", "--json")

@@ -92,6 +92,9 @@ var (
 	together = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"|\{\{[^}]*\}\}`)
 )
 
+// swallowed is a command of README that a wrapped line has moved into the comment of another.
+var swallowed = regexp.MustCompile(`(?m)^ {4}.*#.*\bbin/intumwa`)
+
 // TestManualNamesCommands: every command and flag in the manual, the change log and the alerts exists, and shellcheck
 // accepts every block of commands.
 func TestManualNamesCommands(t *testing.T) {
@@ -118,6 +121,9 @@ func TestManualNamesCommands(t *testing.T) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if line := swallowed.Find(text); line != nil {
+			t.Errorf("%s: a comment holds a command: %s", page, line)
 		}
 		for _, found := range named.FindAllStringSubmatch(string(text), -1) {
 			check(page, found[1])
