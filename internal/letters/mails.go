@@ -104,10 +104,10 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 	case letter.Contacts:
 		var data letter.ContactsValues
 		err = json.Unmarshal(to.Values, &data)
-		subject, paragraphs = l.T("mail.contacts.subject"), []string{l.T("mail.contacts.text", data.Contacts, data.By),
+		subject, paragraphs = l.T("mail.contacts.subject"), []string{l.N("mail.contacts.text", data.Contacts, data.By),
 			l.T("mail.contacts.next"), d.link("/people")}
 		if data.By == "" {
-			paragraphs[0] = l.T("mail.contacts.operator", data.Contacts)
+			paragraphs[0] = l.N("mail.contacts.operator", data.Contacts)
 		}
 	case letter.Order:
 		if d.operator == "" {
@@ -117,22 +117,22 @@ func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, 
 		err = json.Unmarshal(to.Values, &data)
 		l, owner.Email = d.words.Languages[0], d.operator
 		subject, paragraphs = l.T("mail.order.subject", to.Subject),
-			[]string{l.T("mail.order.text", company.Name, l.Number(data.Credits)), d.link(orderPath("/admin", to.Subject))}
+			[]string{l.N("mail.order.text", data.Credits, company.Name), d.link(orderPath("/admin", to.Subject))}
 	case letter.OrderPaid:
 		var data letter.OrderValues
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.paid.subject", to.Subject),
-			[]string{l.T("mail.paid.text", l.Number(data.Credits), data.Document), d.link(orderPath("", to.Subject))}
+			[]string{l.N("mail.paid.text", data.Credits, data.Document), d.link(orderPath("", to.Subject))}
 	case letter.OrderStopped:
 		var data letter.OrderValues
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.stopped.subject", to.Subject),
-			[]string{l.T("mail.stopped.text", l.Number(data.Credits)), data.Reason, d.link(orderPath("", to.Subject))}
+			[]string{l.N("mail.stopped.text", data.Credits), data.Reason, d.link(orderPath("", to.Subject))}
 	case letter.CreditNote:
 		var data letter.OrderValues
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.credited.subject", data.Document),
-			[]string{l.T("mail.credited.text", l.Number(data.Credits)), data.Reason, d.link("/invoices/" + data.Document)}
+			[]string{l.N("mail.credited.text", data.Credits), data.Reason, d.link("/invoices/" + data.Document)}
 	case letter.Tries:
 		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"),
 			d.link("/password"), l.T("mail.tries.daily")}
