@@ -12,6 +12,7 @@ import (
 	"intumwa/contacts"
 	"intumwa/intake"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // contactView is a contact as its company sees it.
@@ -60,6 +61,9 @@ func (a *API) listContacts(c *gin.Context) (p page[contactView], err error) {
 		if filter.Group, ok = wholeID(text); !ok {
 			q.add(groupInvalid)
 		}
+	}
+	if filter.Name != "" && !contacts.Searchable(filter.Name) {
+		q.addNamed(parameterEmpty, "name")
 	}
 	after := q.place()
 	if err := q.page(); err != nil {
@@ -231,21 +235,39 @@ func (p *problems) contact(plan *sms.Plan, f *fields, of *refusalsOfContact, who
 	} else if !f.groups.isNull() {
 		p.add(of.groups)
 	}
-	if source, given := f.consentSource.text(); given {
-		e.Consent = &contacts.Consent{Source: source}
-		at, _ := f.consentedAt.text()
-		var ok bool
-		if e.Consent.At, ok = instant(at); !ok || !f.consentedAt.isNull() && at == "" {
-			p.add(of.consentedAt)
-		}
-	} else if !f.consentSource.isNull() || !f.consentedAt.isNull() {
-		p.add(of.consentSource)
-	}
+	e.Consent = p.consent(f, of)
 	for _, fault := range e.Check() {
 		p.fault(fault, of)
 	}
 	return e
 }
+
+// consent reads where and when somebody agreed to messages; null or a blank removes it. nil if it is missing.
+func (p *problems) consent(f *fields, of *refusalsOfContact) *contacts.Consent {
+	source, isText := f.consentSource.text()
+	switch {
+	case !isText && !f.consentSource.isNull():
+		p.add(of.consentSource)
+		return nil
+	case isMissing(f.consentSource) && !f.consentedAt.isNull():
+		p.add(of.consentRequired)
+		return nil
+	case f.consentSource == "":
+		return nil
+	case f.consentedAt.isNull():
+		return &contacts.Consent{Source: source}
+	}
+	text, _ := f.consentedAt.text()
+	at, ok := instant(text, texts.Bujumbura)
+	if !ok || at.In(texts.Bujumbura).Year() < firstConsents { // also of the zero time, which is none
+		p.add(of.consentedAt)
+		return &contacts.Consent{Source: source}
+	}
+	return &contacts.Consent{Source: source, At: at}
+}
+
+// firstConsents is the first year that a consent can be of, as in the dashboard.
+const firstConsents = 2000
 
 // textOrNull reads a text that null or "" removes; nil if it is missing.
 func (p *problems) textOrNull(v value, wrong *refusal) *string {

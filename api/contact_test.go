@@ -54,6 +54,13 @@ func TestContacts(t *testing.T) {
 	}
 	is(fmt.Sprintf(`{"consent_source":"form 2026","consented_at":"2026-03-01T08:00:00+00:00","fields":{"solde_du":"25 000",`+
 		`"ville":"Gitega"},"groups":[%d],"id":%d,"language":"fr","name":null,"phone_number":"+25779123401"}`, choir, id))
+	for given, want := range map[string]string{
+		`"consent_source":"call","consented_at":"2026-03-01"`: `"call","consented_at":"2026-02-28T22:00:00+00:00"`,
+		`"consent_source":null`:                               `null,"consented_at":null`} {
+		if got := do("PATCH", path, `{`+given+`}`); !strings.Contains(got.body, `"consent_source":`+want) {
+			t.Errorf("%s: %s", given, got.body)
+		}
+	}
 	for range 2 { // it can be repeated
 		do("POST", "/v1/contacts/bulk", `{"contacts":[{"phone_number":"79123401","name":"Aline"},
 			{"phone_number":"61234500","name":"Éric"}]}`)
@@ -153,9 +160,15 @@ func TestWrongContacts(t *testing.T) {
 		{`{"phone_number":"79000001","groups":[0]}`, "groups"}, {`{"phone_number":"79000001","groups":{}}`, "groups"},
 		{`{"phone_number":"79000001","groups":[999]}`, "groups"},
 		{`{"phone_number":"79000001","consent_source":7}`, "consent_source"},
-		{`{"phone_number":"79000001","consented_at":"2026-03-01"}`, "consent_source"},
 		{`{"phone_number":"79000001","consent_source":"x","consented_at":"soon"}`, "consented_at"},
 		{`{"phone_number":"79000001","consent_source":"x","consented_at":"2999-01-01"}`, "consented_at"},
+		{`{"phone_number":"79000001","consent_source":"x","consented_at":"0001-01-01T00:00:00Z"}`, "consented_at"},
+		{`{"phone_number":"79000001","consent_source":"x","consented_at":"1999-12-31"}`, "consented_at"},
+		{`{"phone_number":"79000001","name":"a\u202eb"}`, "name"},
+	}
+	for _, source := range []string{"", `,"consent_source":null`, `,"consent_source":" "`} {
+		wrong = append(wrong, struct{ body, field string }{
+			`{"phone_number":"79000001","consented_at":"2026-03-01"` + source + `}`, "consent_source"})
 	}
 	for _, c := range wrong {
 		got := do("POST", "/v1/contacts", c.body)
@@ -179,6 +192,8 @@ func TestWrongContacts(t *testing.T) {
 		{"POST", "/v1/groups", `{"name":"CLASSE  3"}`, "name"},
 		{"GET", "/v1/contacts?group=x", "", "group"}, {"GET", "/v1/contacts?cursor=x", "", "cursor"},
 		{"GET", "/v1/contacts?colour=x", "", "colour"}, {"GET", "/v1/contacts?name=", "", "name"},
+		{"GET", "/v1/contacts?name=%00", "", "name"}, {"GET", "/v1/contacts?name=%E2%80%8B", "", "name"},
+		{"GET", "/v1/contacts?name=%CC%81", "", "name"},
 		{"GET", "/v1/contacts?phone_number=22", "", "phone_number"}, {"GET", "/v1/groups?limit=0", "", "limit"},
 	} {
 		if got := do(c.method, c.path, c.body); got.status != 422 || !strings.Contains(got.body, `"`+c.field+`":[`) {

@@ -126,16 +126,16 @@ func (a *API) phoneNumber(q *query) sms.Number {
 	return number
 }
 
-// instant parses RFC 3339, or a date, which is midnight UTC; "" is the zero time. An
-// unescaped plus sign arrives as a space and is accepted.
-func instant(text string) (time.Time, bool) {
+// instant parses RFC 3339, or a date, which is midnight in zone; "" is the zero time. An unescaped plus sign arrives as
+// a space and is accepted.
+func instant(text string, zone *time.Location) (time.Time, bool) {
 	if text == "" {
 		return time.Time{}, true
 	}
 	t, ok := parseMoment(strings.Replace(text, " ", "+", 1))
 	if !ok {
 		var err error
-		t, err = time.Parse(time.DateOnly, text)
+		t, err = time.ParseInLocation(time.DateOnly, text, zone)
 		ok = err == nil
 	}
 	return t, ok && t.Year() >= 1 && t.Year() <= 9999

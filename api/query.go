@@ -102,9 +102,9 @@ func (q *query) status() *sms.Status {
 
 var statuses = map[string]sms.Status{"pending": sms.Pending, "sent": sms.Sent, "failed": sms.Failed}
 
-// instant reads a time; the zero one when none is given.
+// instant reads a time, or a date in UTC; the zero time when none is given.
 func (q *query) instant(name string, wrong *refusal) time.Time {
-	t, ok := instant(q.Get(name))
+	t, ok := instant(q.Get(name), time.UTC)
 	if !ok {
 		q.add(wrong)
 	}

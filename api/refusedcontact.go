@@ -71,7 +71,8 @@ var (
 
 // refusalsOfContact are the refusals of the fields of a contact.
 type refusalsOfContact struct {
-	numberRequired, numberInvalid, taken, name, language, fields, field, groups, consentSource, consentedAt *refusal
+	numberRequired, numberInvalid, taken, name, language, fields, field, groups, consentSource, consentRequired,
+	consentedAt *refusal
 }
 
 // newOfContacts is for a contact alone, or for those of a list.
@@ -97,19 +98,27 @@ func newOfContacts(list string, on operations) refusalsOfContact {
 				"La valeur est trop longue ou n’est pas une chaîne, ou le nom est vide, trop long, donné deux fois ou réservé."},
 			words{"Names are kept in lower case, without accents, with underscores; null removes a field.",
 				"Les noms sont enregistrés en minuscules, sans accents, avec des tirets bas ; null efface un champ."}),
-		groups: newInvalidItem("groups_invalid", list+"groups", " field must be a list of ids of groups.", on,
-			words{"It is not a list, or your company has no such group.",
-				"Ce n’est pas une liste, ou votre entreprise n’a pas ce groupe."},
+		groups: newInvalidItem("groups_invalid", list+"groups",
+			" field must be a list of ids of the company's own groups.", on,
+			words{"It is not a list of ids, or your company has no such group.",
+				"Ce n’est pas une liste d’id, ou votre entreprise n’a pas ce groupe."},
 			words{"Give ids of GET /v1/groups; [] for none.", "Donnez les id que renvoie GET /v1/groups ; [] pour aucun."}),
 		consentSource: newInvalidItem("consent_source_invalid", list+"consent_source",
 			" field must be at most 200 printable characters.", on,
-			words{"It is too long or not a string, or is missing beside consented_at.",
-				"Elle est trop longue ou n’est pas une chaîne, ou elle manque à côté de consented_at."},
-			words{"For example paper form 2026.", "Par exemple formulaire papier 2026."}),
+			words{"It is too long, not a string, or has an invisible character.",
+				"Elle est trop longue, n’est pas une chaîne, ou contient un caractère invisible."},
+			words{"For example paper form 2026; null removes the consent.",
+				"Par exemple formulaire papier 2026 ; null efface le consentement."}),
+		consentRequired: newInvalidItem("consent_source_required", list+"consent_source",
+			" field is required with consented_at.", on,
+			words{"It is missing, null or blank, and consented_at has a value.",
+				"Elle est absente, null ou vide, alors que consented_at a une valeur."},
+			words{"Give both, or leave consented_at out.", "Donnez les deux, ou omettez consented_at."}),
 		consentedAt: newInvalidItem("consented_at_invalid", list+"consented_at",
-			" field must be a date and time such as 2026-03-01T10:00:00+02:00, not in the future.", on,
-			words{"It is not a time, or it is still to come.", "Ce n’est pas une date valide, ou elle est à venir."},
-			words{"Give an RFC 3339 time, or a day.", "Donnez une date RFC 3339, ou un jour."}),
+			" field must be a date and time such as 2026-03-01T10:00:00+02:00, from 2000 on, not in the future.", on,
+			words{"It is not a time, is before the year 2000, or is still to come.",
+				"Ce n’est pas une date valide, elle est antérieure à l’an 2000, ou elle est à venir."},
+			words{"Give an RFC 3339 time, or a day in Burundi.", "Donnez une date RFC 3339, ou un jour au Burundi."}),
 	}
 	if list == "" {
 		of.taken = newInvalid("phone_number_taken", "phone_number", "The phone number is that of another contact.", on,

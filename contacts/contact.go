@@ -1,7 +1,6 @@
 package contacts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,7 +28,8 @@ type Written struct {
 // replaces another.
 const merge = `INSERT INTO contacts AS c (company_id, phone_number, name, name_key, language, fields, consent_source,
 		consented_at)
-	SELECT $1, number, name, name_key, language, fields, consent_source, consented_at FROM rows ORDER BY number
+	SELECT $1, number, name, name_key, language, fields, consent_source,
+		CASE WHEN consent_source <> '' THEN coalesce(consented_at, now()) END FROM rows ORDER BY number
 	ON CONFLICT (company_id, phone_number) DO UPDATE SET
 		name = coalesce(nullif(excluded.name, ''), c.name),
 		name_key = CASE WHEN excluded.name = '' THEN c.name_key ELSE excluded.name_key END,
@@ -39,7 +39,10 @@ const merge = `INSERT INTO contacts AS c (company_id, phone_number, name, name_k
 	WHERE ` + differs + ` OR ` + consents + ` AND (c.consent_source, c.consented_at)
 		IS DISTINCT FROM (excluded.consent_source, excluded.consented_at) RETURNING id, xmax = 0 AS added`
 
-const consents = `(excluded.consent_source <> '' AND ($2 OR c.consent_source = ''))`
+// consents is whether a contact c takes the consent of excluded. A consent without a date has now(), which stays the
+// same in a transaction: of the source that c has, it says nothing new.
+const consents = `(excluded.consent_source <> '' AND (c.consent_source = ''
+	OR $2 AND (c.consent_source, now()) IS DISTINCT FROM (excluded.consent_source, excluded.consented_at)))`
 
 // differs is whether a contact c changes by excluded, apart from its consent.
 const differs = `(excluded.name NOT IN ('', c.name) OR excluded.language NOT IN ('', c.language)
@@ -87,7 +90,7 @@ func put(ctx context.Context, tx pgx.Tx, company int64, entries []Entry, replace
 		}
 		fields[i] = string(text)
 		if e.Consent != nil && e.Consent.Source != "" {
-			sources[i], times[i] = e.Consent.Source, new(cmp.Or(e.Consent.At, postgres.Now()))
+			sources[i], times[i] = e.Consent.Source, postgres.OrNull(e.Consent.At)
 		}
 	}
 	changed := map[int64]bool{} // also the added ones
@@ -136,7 +139,7 @@ func put(ctx context.Context, tx pgx.Tx, company int64, entries []Entry, replace
 // clearValues removes what the entries say is empty.
 func clearValues(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, changed map[int64]bool) error {
 	var of []int64
-	var noName, noLanguage []bool
+	var noName, noLanguage, noConsent []bool
 	var gone []string
 	for i := range entries {
 		e := &entries[i]
@@ -147,8 +150,10 @@ func clearValues(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, c
 			}
 		}
 		name, language := e.Name != nil && *e.Name == "", e.Language != nil && *e.Language == ""
-		if name || language || len(names) > 0 {
-			of, noName, noLanguage = append(of, ids[i]), append(noName, name), append(noLanguage, language)
+		consent := e.Consent != nil && e.Consent.Source == ""
+		if name || language || consent || len(names) > 0 {
+			of, noConsent = append(of, ids[i]), append(noConsent, consent)
+			noName, noLanguage = append(noName, name), append(noLanguage, language)
 			gone = append(gone, strings.Join(names, " ")) // a name has no blank
 		}
 	}
@@ -161,11 +166,14 @@ func clearValues(ctx context.Context, tx pgx.Tx, entries []Entry, ids []int64, c
 		return nil
 	}, `UPDATE contacts c SET name = CASE WHEN no_name THEN '' ELSE name END, name_key = CASE WHEN no_name THEN ''
 			ELSE name_key END, language = CASE WHEN no_language THEN '' ELSE language END,
+			consent_source = CASE WHEN no_consent THEN '' ELSE consent_source END,
+			consented_at = CASE WHEN no_consent THEN NULL ELSE consented_at END,
 			fields = fields - string_to_array(gone, ' '), updated_at = now()
 		FROM (SELECT unnest($1::bigint[]) AS of, unnest($2::boolean[]) AS no_name, unnest($3::boolean[]) AS no_language,
-			unnest($4::text[]) AS gone) u
+			unnest($4::text[]) AS gone, unnest($5::boolean[]) AS no_consent) u
 		WHERE c.id = of AND (no_name AND name <> '' OR no_language AND language <> ''
-			OR fields ?| string_to_array(gone, ' ')) RETURNING c.id`, of, noName, noLanguage, gone)
+			OR no_consent AND consent_source <> '' OR fields ?| string_to_array(gone, ' ')) RETURNING c.id`,
+		of, noName, noLanguage, gone, noConsent)
 }
 
 // Create adds a contact to a company; a [*Fault] if it has the number. It must be rolled back after an error.

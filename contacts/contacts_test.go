@@ -47,8 +47,12 @@ func TestPut(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	d.exact()
+	undated := contacts.Entry{Number: "+25779000001", Consent: &contacts.Consent{Source: "form"}}
 	if done := d.put(1, full, entry("+25779000002", "")); done.Unchanged != 2 {
 		t.Errorf("the same again: %+v", done)
+	}
+	if done := d.put(1, undated); done.Unchanged != 1 {
+		t.Errorf("the same consent without its date: %+v", done)
 	}
 	less := contacts.Entry{Number: "+25779000001", Name: new(""), Fields: map[string]*string{"classe": nil,
 		"ville": new("Gitega")}, Groups: []int64{class4}}
@@ -139,6 +143,8 @@ func TestCheck(t *testing.T) {
 	for want, e := range map[string]contacts.Entry{
 		"name contact.wrong.long [200]":           {Name: new(strings.Repeat("é", 201))},
 		"name contact.wrong.text []":              {Name: new("a\x00")},
+		"fields.b contact.wrong.text []":          {Fields: map[string]*string{"b": new("a\u202eb")}},
+		"fields.c contact.wrong.text []":          {Fields: map[string]*string{"c": new("a\u200bb")}},
 		"language contact.wrong.language []":      {Language: new("de")},
 		"fields.- contact.wrong.field [40]":       {Fields: map[string]*string{"-": nil}},
 		"fields.Nom contact.wrong.reserved []":    {Fields: map[string]*string{"Nom": nil}},
@@ -152,6 +158,33 @@ func TestCheck(t *testing.T) {
 		wrong := e.Check()
 		if len(wrong) != 1 || fmt.Sprintln(wrong[0].Field, wrong[0].Key, wrong[0].Args) != want+"\n" {
 			t.Errorf("%s: %v", want, wrong)
+		}
+	}
+}
+
+// TestConsent: the same source without a date leaves the date, another one without a date is of now, and none removes
+// both.
+func TestConsent(t *testing.T) {
+	d := newTestStore(t)
+	old, newer := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2021, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, c := range []struct {
+		given, want contacts.Consent // want without a time: now
+		changed     bool
+	}{
+		{contacts.Consent{Source: "form", At: old}, contacts.Consent{Source: "form", At: old}, true},
+		{contacts.Consent{Source: " form"}, contacts.Consent{Source: "form", At: old}, false},
+		{contacts.Consent{Source: "form", At: newer}, contacts.Consent{Source: "form", At: newer}, true},
+		{contacts.Consent{Source: "call"}, contacts.Consent{Source: "call"}, true},
+		{contacts.Consent{Source: "call", At: old}, contacts.Consent{Source: "call", At: old}, true},
+		{contacts.Consent{}, contacts.Consent{}, true},
+		{contacts.Consent{}, contacts.Consent{}, false},
+		{contacts.Consent{Source: "call"}, contacts.Consent{Source: "call"}, true},
+	} {
+		done := d.put(1, contacts.Entry{Number: "+25779000001", Consent: &c.given})
+		is := d.byNumber(1, "+25779000001").Consent
+		now := c.want.Source != "" && c.want.At.IsZero() && time.Since(is.At).Abs() < time.Hour
+		if is.Source != c.want.Source || !now && !is.At.Equal(c.want.At) || (done.Unchanged == 0) != c.changed {
+			t.Errorf("%d: %+v, %+v", i, is, done)
 		}
 	}
 }

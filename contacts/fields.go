@@ -88,7 +88,7 @@ type Entry struct {
 	Language *string
 	Fields   map[string]*string // nil or "": the contact loses the field
 	Groups   []int64            // exactly these; not nil and empty: none
-	Consent  *Consent
+	Consent  *Consent           // without a source: the contact loses its consent; without a time: now, or as it was
 }
 
 // Check brings what was entered into the form in which it is kept, and returns what is wrong with it.
@@ -102,7 +102,7 @@ func (e *Entry) Check() (wrong []*Fault) {
 		}
 		line := strings.Join(strings.Fields(*value), " ")
 		switch {
-		case !printable(line):
+		case !sms.IsPrintable(line):
 			fault(field, "contact.wrong.text")
 		case utf8.RuneCountInString(line) > most:
 			fault(field, "contact.wrong.long", most)
@@ -158,7 +158,7 @@ func CheckGroupName(name string) (string, *Fault) {
 	switch {
 	case fold(name) == "":
 		return "", &Fault{"name", "contact.wrong.group.none", nil}
-	case !printable(name):
+	case !sms.IsPrintable(name):
 		return "", &Fault{"name", "contact.wrong.text", nil}
 	case strings.ContainsAny(name, groupSeparators):
 		return "", &Fault{"name", "contact.wrong.group.separator", nil}
@@ -166,8 +166,4 @@ func CheckGroupName(name string) (string, *Fault) {
 		return "", &Fault{"name", "contact.wrong.long", []any{maxGroupName}}
 	}
 	return name, nil
-}
-
-func printable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -81,6 +81,10 @@ type Filter struct {
 	Group  int64
 }
 
+// Searchable reports whether contacts can be searched by a name: it has more than blanks, accents and characters that
+// are invisible or cannot be written.
+func Searchable(name string) bool { return fold(postgres.Text(name)) != "" }
+
 // Search returns the filter for what a person types into a search field: the beginning of a number or of a name.
 func Search(typed string) (f Filter) {
 	digits := strings.Map(func(r rune) rune {
