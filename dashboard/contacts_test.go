@@ -89,8 +89,10 @@ func TestContactPages(t *testing.T) {
 	w.counts(1, `select count(*) from contacts where fields = '{"classe": "4B"}' and language = ''`)
 	w.counts(0, `select count(*) from contact_members`)
 	form.Set("fields.classe", "")
+	form.Set("consent_source", "")
+	form.Set("consented_at", "")
 	c.leads(c.do(http.MethodPost, path, form), "Zoé")
-	w.counts(1, `select count(*) from contacts where fields = '{}'`)
+	w.counts(1, `select count(*) from contacts where fields = '{}' and consent_source = '' and consented_at is null`)
 
 	for i := range 60 {
 		w.contact(company.ID, sms.Number(fmt.Sprintf("+2577901%04d", i)), fmt.Sprintf("Jean %02d", i), group)

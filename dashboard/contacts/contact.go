@@ -159,9 +159,9 @@ func (ps *Pages) entry(v *web.Visit, t web.Tenant, was *contacts.Contact) (e con
 		f.Refuse(newField, "error.required")
 	}
 	given := consent(f)
-	if given.Source != "" && (was == nil || letters(was.Consent.Source) != letters(given.Source) ||
-		day(was.Consent.At) != day(given.At)) {
-		e.Consent = &given
+	if was == nil && given.Source != "" || was != nil && (letters(was.Consent.Source) != letters(given.Source) ||
+		given.Source != "" && day(was.Consent.At) != day(given.At)) {
+		e.Consent = &given // without a source it is removed
 	}
 	for _, wrong := range e.Check() {
 		refuse(f, wrong)

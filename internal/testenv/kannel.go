@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"intumwa/tools/rig"
 )
 
 // Kannel is bearerbox and smsbox of Kannel, as a customer's program.
@@ -28,9 +30,9 @@ type Kannel struct {
 }
 
 const kannelConf = `group = core
-admin-port = %[1]d
+admin-port = %[1]s
 admin-password = x
-smsbox-port = %[2]d
+smsbox-port = %[2]s
 box-allow-ip = 127.0.0.1
 store-type = file
 store-location = %[6]s/store
@@ -40,7 +42,7 @@ log-level = 1
 
 group = smsbox
 bearerbox-host = 127.0.0.1
-sendsms-port = %[3]d
+sendsms-port = %[3]s
 log-level = 1
 immediate-sendsms-reply = true
 
@@ -68,23 +70,18 @@ func NewKannel(t testing.TB, group string) *Kannel {
 		k.said = append(k.said, r.URL.String())
 	}))
 	t.Cleanup(k.reports.Close)
-	dir, ports := t.TempDir(), [3]int{}
+	dir, ports := t.TempDir(), [3]string{}
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
+		_, ports[i], _ = net.SplitHostPort(rig.FreeAddress())
 	}
 	conf := filepath.Join(dir, "kannel.conf")
 	if err := os.WriteFile(conf, fmt.Appendf(nil, kannelConf, ports[0], ports[1], ports[2], group, k.reports.URL, dir),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	k.sendsms = fmt.Sprintf("http://127.0.0.1:%d/cgi-bin/sendsms", ports[2])
+	k.sendsms = fmt.Sprintf("http://127.0.0.1:%s/cgi-bin/sendsms", ports[2])
 	k.run(bearerbox, dir, func() error {
-		conn, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", ports[1]))
+		conn, err := net.Dial("tcp", "127.0.0.1:"+ports[1])
 		if err == nil {
 			_ = conn.Close()
 		}
