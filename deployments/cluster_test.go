@@ -24,6 +24,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"intumwa/internal/testenv"
+	"intumwa/tools/rig"
 )
 
 // apiServer is a real API server of Kubernetes with its etcd. No controller runs, so no pod starts.
@@ -38,12 +39,7 @@ func newAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 	etcd, dir, ports := testenv.Tool(t, "etcd"), t.TempDir(), [3]string{}
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.Addr().String()
-		_ = l.Close()
+		ports[i] = rig.FreeAddress()
 	}
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -25,6 +25,7 @@ import (
 	"intumwa/internal/testenv"
 	"intumwa/sms"
 	"intumwa/tools/ebmssim"
+	"intumwa/tools/rig"
 )
 
 const secret = "secret"
@@ -88,12 +89,7 @@ func TestSalesAreReported(t *testing.T) {
 	for i := range sales {
 		w.place(sms.CompanyID(1+i%50), 100, 1000)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	office := free.Addr().String()
-	_ = free.Close()
+	office := rig.FreeAddress()
 	folder := t.TempDir()
 	start := func(of string, env ...string) *exec.Cmd {
 		t.Helper()
@@ -113,9 +109,10 @@ func TestSalesAreReported(t *testing.T) {
 		return c
 	}
 	kill := func(c *exec.Cmd) { _ = c.Process.Kill(); _ = c.Wait() } // -9
-	counts := func() (c ebms.Counts) {
+	counts := func() ebms.Counts {
 		t.Helper()
-		if c, err = ebms.Count(t.Context(), w.pool); err != nil {
+		c, err := ebms.Count(t.Context(), w.pool)
+		if err != nil {
 			t.Fatal(err)
 		}
 		return c
