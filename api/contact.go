@@ -482,5 +482,10 @@ func (a *API) deleteGroup(c *gin.Context) (view deletedView, err error) {
 	ctx, cancel := background(c)
 	defer cancel()
 	_, err = a.By(caller(c).UserID).DeleteGroup(ctx, int64(companyID(c)), id)
+	if used, is := errors.AsType[*contacts.GroupUsed](err); is {
+		named := *groupUsed
+		named.text = strings.Replace(named.text, "K to N", used.Keyword+" to "+used.Address, 1)
+		err = &named
+	}
 	return deletedView{id, true}, err
 }

@@ -280,6 +280,13 @@ func TestTemplateToGroup(t *testing.T) {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
 	}
+	w.exec(`INSERT INTO inbound_routes (address, keyword, company_id, join_group) SELECT '8080', 'JOIN', company_id, id
+		FROM contact_groups WHERE id = $1`, group)
+	if got := do("DELETE", fmt.Sprint("/v1/groups/", group), ""); got.status != 400 ||
+		got.body != messageJSON("A keyword (JOIN to 8080) joins or leaves the group.") {
+		t.Error(got.status, got.body)
+	}
+	w.exec(`DELETE FROM inbound_routes`)
 	if got := do("DELETE", fmt.Sprint("/v1/groups/", group), ""); got.status != 200 {
 		t.Fatal(got.body)
 	}

@@ -170,7 +170,8 @@ func headersOf(operation string, status int) map[string]ref {
 // example returns the refusal's body in an operation, with values in place of N and K.
 func (r *refusal) example(operation string) any {
 	if r.status != 422 || r.field == "" {
-		text := strings.NewReplacer("#N", "#2", " N ", " 2 ", "(K)", "(RW)", ": K.", ": code.").Replace(r.text)
+		text := strings.NewReplacer("#N", "#2", " N ", " 2 ", "(K)", "(RW)", "(K to N)", "(JOIN to 8080)", ": K.",
+			": code.").Replace(r.text)
 		return message{text}
 	}
 	fill := strings.NewReplacer(".N.K", ".0.send_at", ".N.", ".0.", " N ", " 48000 ", ".K", ".code", " K ",

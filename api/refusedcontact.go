@@ -21,6 +21,11 @@ var (
 		retryFixed,
 		words{"There is no room for another one.", "Il n’y a plus de place."},
 		words{"Delete groups that you do not need.", "Supprimez les groupes dont vous n’avez pas besoin."})
+	groupUsed = newRefusal(400, "group_in_use", "A keyword (K to N) joins or leaves the group.", "deleteGroup",
+		retryFixed,
+		words{"People who send the keyword join or leave the group, so it cannot be deleted.",
+			"Un mot-clé inscrit des personnes dans le groupe ou les en retire : il ne peut pas être supprimé."},
+		words{"Ask us to remove the keyword first.", "Demandez-nous d’abord de retirer le mot-clé."})
 
 	ofContact  = newOfContacts("", onContactEdits)
 	ofContacts = newOfContacts("contacts.N.", "putContacts")

@@ -189,6 +189,27 @@ func TestConsent(t *testing.T) {
 	}
 }
 
+// TestDeleteGroupWithRoute: a group that a keyword joins or leaves stays, also if its route is added at the same time.
+func TestDeleteGroupWithRoute(t *testing.T) {
+	d := newTestStore(t)
+	for i := range 20 {
+		group := d.group(1, fmt.Sprint("Parents ", i))
+		column := []string{"join_group", "leave_group"}[i%2]
+		added := make(chan error)
+		go func() {
+			_, err := d.pool.Exec(t.Context(), `INSERT INTO inbound_routes (address, keyword, company_id, `+column+`)
+				VALUES ('8080', $1, 1, $2)`, fmt.Sprint("K", i), group)
+			added <- err
+		}()
+		_, err := d.DeleteGroup(t.Context(), 1, group)
+		_, refused := errors.AsType[*contacts.GroupUsed](err)
+		noGroup := postgres.SQLState(<-added) == "23503"
+		if noGroup != (err == nil) || err != nil && !refused {
+			t.Errorf("the group is deleted: %v; the route has none: %v", err, noGroup)
+		}
+	}
+}
+
 // TestJoin: a number joins and leaves a group once, whoever does it at the same time.
 func TestJoin(t *testing.T) {
 	d := newTestStore(t)

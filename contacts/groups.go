@@ -287,7 +287,17 @@ func (s *Store) EmptyGroup(ctx context.Context, company, id int64) (left int, er
 	return left, err
 }
 
-// DeleteGroup deletes a company's group; its members stay contacts. It returns the group as it was, or [ErrNoGroup].
+// GroupUsed means that a group cannot be deleted: a number joins or leaves it by a keyword.
+type GroupUsed struct{ Keyword, Address string } // of the route; "": not known
+
+// Error implements error.
+func (e *GroupUsed) Error() string {
+	return "a number joins or leaves the group by a keyword: " + e.Keyword + " to " + e.Address
+}
+
+// DeleteGroup deletes a company's group; its members stay contacts. It returns the group as it was. The errors are
+// [ErrNoGroup] and a [*GroupUsed] that does not know the route; a transaction of the caller must be rolled back after
+// one.
 func (s *Store) DeleteGroup(ctx context.Context, company, id int64) (was Group, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
 		was, err = one(postgres.All(ctx, tx, "locking a group", pgx.RowToStructByPos[Group],
@@ -298,7 +308,11 @@ func (s *Store) DeleteGroup(ctx context.Context, company, id int64) (was Group, 
 		if _, err := tx.Exec(ctx, `DELETE FROM contact_members WHERE group_id = $1`, id); err != nil {
 			return fmt.Errorf("deleting the members of group %d: %w", id, err)
 		}
-		if _, err := tx.Exec(ctx, `DELETE FROM contact_groups WHERE id = $1`, id); err != nil {
+		_, err = tx.Exec(ctx, `DELETE FROM contact_groups WHERE id = $1`, id)
+		if postgres.SQLState(err) == "23503" { // the route's foreign key
+			return &GroupUsed{}
+		}
+		if err != nil {
 			return fmt.Errorf("deleting group %d: %w", id, err)
 		}
 		return nil
@@ -318,14 +332,12 @@ func (s *Store) Join(ctx context.Context, tx pgx.Tx, company, group int64, numbe
 	var known, room bool
 	// The number's row is written even if nothing changes: so it is found and locked, whoever makes or deletes it.
 	err = tx.QueryRow(ctx, `WITH rows AS (
-			SELECT WHERE EXISTS (SELECT FROM contact_groups WHERE id = $2 AND company_id = $1)
-			AND (EXISTS (SELECT FROM contacts WHERE company_id = $1 AND phone_number = $3)
-				OR coalesce((SELECT contacts FROM contact_books WHERE company_id = $1), 0) < $6)
+			SELECT WHERE `+groupKnown+` AND `+bookHasRoom+`
 		), member AS (
-			INSERT INTO contacts AS c (company_id, phone_number, consent_source, consented_at) SELECT $1, $3, $4, $5 FROM rows
+			INSERT INTO contacts AS c (company_id, phone_number, consent_source, consented_at) SELECT $1, $3, $5, $6 FROM rows
 			ON CONFLICT (company_id, phone_number) DO UPDATE
-			SET consent_source = CASE WHEN $4 = '' THEN c.consent_source ELSE $4 END,
-				consented_at = CASE WHEN $4 = '' THEN c.consented_at ELSE $5 END, updated_at = now()
+			SET consent_source = CASE WHEN $5 = '' THEN c.consent_source ELSE $5 END,
+				consented_at = CASE WHEN $5 = '' THEN c.consented_at ELSE $6 END, updated_at = now()
 			RETURNING id, xmax = 0 AS added
 		), locked AS (
 			SELECT id FROM contact_groups WHERE id = $2 AND company_id = $1 AND EXISTS (SELECT FROM member) FOR KEY SHARE
@@ -339,18 +351,37 @@ func (s *Store) Join(ctx context.Context, tx pgx.Tx, company, group int64, numbe
 			SELECT $1, 1 FROM member WHERE added AND (SELECT count(*) FROM counted) >= 0
 			ON CONFLICT (company_id) DO UPDATE SET contacts = b.contacts + 1
 		)
-		SELECT EXISTS (SELECT FROM contact_groups WHERE id = $2 AND company_id = $1), EXISTS (SELECT FROM rows),
-			EXISTS (SELECT FROM added)`, company, group, string(number), consent.Source, at, MaxContacts).Scan(
+		SELECT `+groupKnown+`, EXISTS (SELECT FROM rows), EXISTS (SELECT FROM added)`, company, group, string(number),
+		MaxContacts, consent.Source, at).Scan(
 		&known, &room, &joined)
+	return joined && err == nil, mayJoin(known, room, err)
+}
+
+// What a number needs to join a group: of company $1, group $2, number $3, and at most $4 contacts.
+const (
+	groupKnown  = `EXISTS (SELECT FROM contact_groups WHERE id = $2 AND company_id = $1)`
+	bookHasRoom = `(EXISTS (SELECT FROM contacts WHERE company_id = $1 AND phone_number = $3)
+		OR coalesce((SELECT contacts FROM contact_books WHERE company_id = $1), 0) < $4)`
+)
+
+// MayJoin returns [ErrNoGroup] or [ErrFull] if [Store.Join] would, as far as is known before its locks.
+func (s *Store) MayJoin(ctx context.Context, tx pgx.Tx, company, group int64, number sms.Number) error {
+	var known, room bool
+	err := tx.QueryRow(ctx, `SELECT `+groupKnown+`, `+bookHasRoom, company, group, string(number), MaxContacts).Scan(
+		&known, &room)
+	return mayJoin(known, room, err)
+}
+
+func mayJoin(known, room bool, err error) error {
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("joining a group: %w", err)
+		return fmt.Errorf("joining a group: %w", err)
 	case !known:
-		return false, ErrNoGroup
+		return ErrNoGroup
 	case !room:
-		return false, ErrFull
+		return ErrFull
 	}
-	return joined, nil
+	return nil
 }
 
 // Leave ends a number's membership of a company's group in the caller's transaction; it stays a contact. left is false

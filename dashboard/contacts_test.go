@@ -164,6 +164,11 @@ func TestGroupPages(t *testing.T) {
 		fmt.Sprintf("/contacts/import?group=%d", id))
 	c.wants(c.post(path, "name", ""), http.StatusUnprocessableEntity, "is required", "Aline")
 	c.leads(c.post(path, "name", "Élèves 3A"), "The group is renamed", "Élèves 3A")
+	w.exec(`insert into inbound_routes (address, keyword, company_id, leave_group) values ('8080', 'SOHOKA', $1, $2)`,
+		company.ID, id)
+	c.wants(c.post(path+"/delete"), http.StatusUnprocessableEntity, "people who send SOHOKA to 8080 join or leave it",
+		"Élèves 3A", "Aline")
+	w.exec(`delete from inbound_routes`)
 	c.leads(c.post(path+"/delete"), "The group is deleted")
 	c.wants(c.post(path+"/delete"), http.StatusNotFound)
 	c.wants(c.get(fmt.Sprintf("/contacts?group=%d", id)), http.StatusNotFound)

@@ -1,12 +1,14 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"intumwa/accounts/letter"
 	"intumwa/contacts"
+	"intumwa/inbound/handsets"
 	"intumwa/sms"
 )
 
@@ -100,11 +102,15 @@ func (a Actor) RenameGroup(ctx context.Context, company, id int64, name string) 
 	return is, err
 }
 
-// DeleteGroup deletes a company's group; its members stay contacts. The error is [contacts.ErrNoGroup] if there is
-// none. The members of a large group leave it in steps before, after an entry about that.
+// DeleteGroup deletes a company's group; its members stay contacts. The errors are those of
+// [contacts.Store.DeleteGroup], with the route. The members of a large group leave it in steps before, after an entry
+// about that.
 func (a Actor) DeleteGroup(ctx context.Context, company, id int64) (was contacts.Group, err error) {
 	store := contacts.New(a.Pool)
 	if was, err = store.Group(ctx, company, id); err != nil {
+		return was, err
+	}
+	if err := a.unused(ctx, id); err != nil {
 		return was, err
 	}
 	if was.Members > largeGroup {
@@ -120,7 +126,22 @@ func (a Actor) DeleteGroup(ctx context.Context, company, id int64) (was contacts
 		was, err = in.contacts().DeleteGroup(ctx, company, id)
 		return on("contacts.group_delete", "group", id, company, fields{"name": was.Name, "members": was.Members}, nil), err
 	})
+	if _, used := errors.AsType[*contacts.GroupUsed](err); used { // the route was added a moment ago
+		err = cmp.Or(a.unused(ctx, id), err)
+	}
 	return was, err
+}
+
+// unused returns a [*contacts.GroupUsed] if a number joins or leaves a group by a keyword.
+func (a Actor) unused(ctx context.Context, group int64) error {
+	route, err := handsets.New(a.Pool).RouteOfGroup(ctx, group)
+	switch {
+	case errors.Is(err, handsets.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &contacts.GroupUsed{Keyword: route.Keyword, Address: route.Address}
 }
 
 // ImportContacts confirms a company's import. The errors are those of [contacts.Confirm].

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // CSVMark begins every CSV file: a byte order mark, without which Excel assumes another encoding than UTF-8.
@@ -56,29 +57,35 @@ const formulaStart = "=+-@\uff1d\uff0b\uff0d\uff20"
 
 // Cell returns text for a spreadsheet: a leading apostrophe keeps it from running as a formula. (OWASP, CSV injection:
 // https://owasp.org/www-community/attacks/CSV_Injection.) It also adds one within the text wherever a program that
-// expects another separator, and ignores the quotation marks, would begin a cell.
-func Cell(text string) string {
+// expects another separator, and ignores the quotation marks, would begin a cell. Where the text has apostrophes before
+// a formula already, it adds one more: [FromCell] returns every text as it was.
+func Cell(text string) string { return guard(text, 1) }
+
+// FromCell returns the text that [Cell] was given.
+func FromCell(cell string) string { return guard(cell, -1) }
+
+// guard adds an apostrophe to those before each formula of a text, or takes one away, if there is one.
+func guard(text string, by int) string {
 	if text == "" || !strings.ContainsAny(text, formulaStart+"\t\r\n") {
 		return text
 	}
-	var safe strings.Builder
-	if strings.IndexByte("\t\r\n", text[0]) >= 0 {
-		safe.WriteByte('\'')
-	}
+	var changed strings.Builder
 	begins := true // the start of a cell, for some program
-	for _, r := range text {
-		switch {
-		case begins && strings.ContainsRune(formulaStart, r):
-			safe.WriteByte('\'')
-			begins = false
-		case strings.ContainsRune(",;\t\r\n", r):
-			begins = true
-		case r != '"':
-			begins = false
+	for at := 0; at < len(text); {
+		rest := strings.TrimLeft(text[at:], "'")
+		marks := len(text) - at - len(rest)
+		r, size := utf8.DecodeRuneInString(rest)
+		formula := begins && strings.ContainsRune(formulaStart, r)
+		if formula || at == 0 && rest != "" && strings.IndexByte("\t\r\n", rest[0]) >= 0 {
+			changed.WriteString(strings.Repeat("'", max(0, marks+by)))
+		} else {
+			changed.WriteString(text[at : at+marks])
 		}
-		safe.WriteRune(r)
+		begins = strings.ContainsRune(",;\t\r\n", r) || r == '"' && begins && marks == 0
+		changed.WriteString(rest[:size])
+		at += marks + size
 	}
-	return safe.String()
+	return changed.String()
 }
 
 // CellTime returns a time in Burundi in a form that every spreadsheet understands; empty for nil.

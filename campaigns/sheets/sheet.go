@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"intumwa/texts"
 )
 
 // MaxFile is the largest file that is read, in bytes.
@@ -85,6 +87,9 @@ func readSheet(file []byte, want string) (*sheet, error) {
 				return Row{}, io.EOF
 			case err != nil:
 				return Row{}, &Error{first, "campaign.file.quotes", nil}
+			}
+			for i := range cells { // of a file that we wrote
+				cells[i] = texts.FromCell(cells[i])
 			}
 			row := Row{Line: first, Written: len(cells)}
 			for line := first; line <= last && len(t.foreign) > 0; line++ {

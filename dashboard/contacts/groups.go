@@ -1,6 +1,7 @@
 package contacts
 
 import (
+	"errors"
 	"strconv"
 
 	"intumwa/contacts"
@@ -39,6 +40,12 @@ func (ps *Pages) RenameGroup(v *web.Visit, t web.Tenant) error {
 // DeleteGroup is POST /contacts/groups/:id/delete. Its members stay contacts.
 func (ps *Pages) DeleteGroup(v *web.Visit, t web.Tenant) error {
 	_, err := ps.By(v).DeleteGroup(v.Ctx(), t.Company.ID, v.ID())
+	if used, is := errors.AsType[*contacts.GroupUsed](err); is {
+		f := v.Form()
+		f.Values.Set("group", strconv.FormatInt(v.ID(), 10))
+		f.Fail("group.used", used.Keyword, used.Address)
+		return ps.Contacts(v, t)
+	}
 	return v.Done(err, "/contacts/groups", "flash.group.deleted")
 }
 

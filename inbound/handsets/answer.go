@@ -24,6 +24,7 @@ const (
 	AnswerNoPerson AnswerState = "no_person"  // the sender is a short code, a name or a foreign number
 	AnswerOwn      AnswerState = "own_number" // the sender is an address of the gateway
 	AnswerNoRoute  AnswerState = "no_route"   // the route was removed
+	AnswerNoGroup  AnswerState = "not_joined" // the number cannot join the group that the answer is about
 	AnswerLate     AnswerState = "late"       // it could not be sent in time
 
 	// Two reasons of refusals.

@@ -17,7 +17,8 @@ import (
 func TestRoutesThatAct(t *testing.T) {
 	d := newTestStore(t)
 	full := handsets.Route{Address: "8080", Keyword: "INJIRA", CompanyID: 1, Answer: "Murakaze\n{{x}}",
-		Hours: "08:00-18:00", Join: 4, Leave: 5}
+		Hours: "08:00-18:00", Join: 1, Leave: 2}
+	d.exec(`INSERT INTO contact_groups (company_id, name, name_key) VALUES (1, 'Parents', 'parents'), (1, 'x', 'x')`)
 	added, err := d.AddRoute(t.Context(), full)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestRoutesThatAct(t *testing.T) {
 		"only hours":   {handsets.Route{Hours: "08:00-18:00"}, "there is none"},
 		"same group":   {handsets.Route{Keyword: "X", Join: 3, Leave: 3}, "same group"},
 		"join any":     {handsets.Route{Join: 3}, "has none"},
+		"no group":     {handsets.Route{Keyword: "X", Join: 3}, "group was deleted"},
 		"leave by any": {handsets.Route{Leave: 3}, "has none"},
 	} {
 		c.wrong.Address, c.wrong.CompanyID = "9090", 1

@@ -69,7 +69,8 @@ func (r *Route) check() error {
 var ErrTaken = errors.New("this address and keyword have a route already")
 
 // AddRoute stores a route and returns it. ErrTaken when there is one of the same address, keyword and carrier; another
-// error when it could never match (RouteAddress, Keyword). The caller checks that company, carrier and sender exist.
+// error when it could never match (RouteAddress, Keyword). The caller checks that company, carrier,
+// sender and groups exist.
 func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 	if r.Address, err = RouteAddress(r.Address); err != nil {
 		return Route{}, fmt.Errorf("adding a route from %w", err)
@@ -89,8 +90,11 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 			nullif($10::bigint, 0))
 		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender,
 		r.Account, r.Answer, r.Hours, r.Join, r.Leave).Scan(&r.ID, &r.CreatedAt)
-	if errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		err = ErrTaken
+	case postgres.SQLState(err) == "23503":
+		err = errors.New("the group was deleted a moment ago")
 	}
 	if err != nil {
 		return Route{}, fmt.Errorf("adding a route from %s: %w", r.Address, err)
@@ -120,6 +124,18 @@ func (s *Store) RemoveRoute(ctx context.Context, id int64) (Route, error) {
 // ListRoutes lists routes with ids above after, at most limit.
 func (s *Store) ListRoutes(ctx context.Context, after int64, limit int) ([]Route, error) {
 	return s.routes(ctx, `id > $1 ORDER BY id LIMIT $2`, after, limit)
+}
+
+// RouteOfGroup returns a route by which numbers join or leave a group, or ErrNotFound.
+func (s *Store) RouteOfGroup(ctx context.Context, group int64) (Route, error) {
+	found, err := s.routes(ctx, `join_group = $1 OR leave_group = $1 ORDER BY id LIMIT 1`, group)
+	if err != nil {
+		return Route{}, err
+	}
+	if len(found) == 0 {
+		return Route{}, ErrNotFound
+	}
+	return found[0], nil
 }
 
 // RoutesFrom returns the routes of an address, at most one for each keyword and carrier.

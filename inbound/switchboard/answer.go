@@ -37,7 +37,7 @@ func (b *Switchboard) follow(ctx context.Context, w *work, m *handsets.Inbound, 
 	}
 	if c.route.Answer != "" {
 		got.Keyword = c.route.Keyword
-		if got.Answer, err = b.answers(ctx, w, c, got, person, own); err != nil {
+		if got.Answer, err = b.answers(ctx, w, c, got, number, own); err != nil {
 			return err
 		}
 		w.answers[got.Answer]++
@@ -63,11 +63,11 @@ func (b *Switchboard) own(ctx context.Context, w *work, address string) (bool, e
 	return false, nil
 }
 
-// answers returns whether a message is answered, or why not.
-func (b *Switchboard) answers(ctx context.Context, w *work, c *command, m *handsets.Message, person, own bool) (
-	handsets.AnswerState, error) {
+// answers returns whether a message is answered, or why not. number is "" for no person's.
+func (b *Switchboard) answers(ctx context.Context, w *work, c *command, m *handsets.Message, number sms.Number,
+	own bool) (handsets.AnswerState, error) {
 	switch {
-	case !person:
+	case number == "":
 		return handsets.AnswerNoPerson, nil
 	case own:
 		return handsets.AnswerOwn, nil
@@ -77,6 +77,12 @@ func (b *Switchboard) answers(ctx context.Context, w *work, c *command, m *hands
 	repeated, err := w.store.HadAnswer(ctx, c.company, m.From, m.Keyword, m.At, answerPause)
 	if repeated {
 		return handsets.AnswerRepeated, err
+	}
+	if err == nil && c.route.Join != 0 {
+		err = b.contacts.MayJoin(ctx, w.tx, c.company, c.route.Join, number)
+		if cannotJoin(err) { // nobody is welcomed, at the company's expense, who is no member
+			return handsets.AnswerNoGroup, nil
+		}
 	}
 	return handsets.AnswerDue, err
 }
@@ -105,7 +111,7 @@ func (b *Switchboard) regroup(ctx context.Context, w *work) error {
 		if r.Join != 0 {
 			_, err = b.contacts.Join(ctx, w.tx, r.CompanyID, r.Join, m.number, m.consent)
 		}
-		if errors.Is(err, contacts.ErrNoGroup) || errors.Is(err, contacts.ErrFull) {
+		if cannotJoin(err) {
 			b.log.WarnContext(ctx, "a number cannot join the group of a route", "event", "group_not_joined", "route", r.ID,
 				"company_id", r.CompanyID, "error", err)
 			return nil
@@ -120,6 +126,10 @@ func (b *Switchboard) regroup(ctx context.Context, w *work) error {
 		return err
 	}
 	return second()
+}
+
+func cannotJoin(err error) bool {
+	return errors.Is(err, contacts.ErrNoGroup) || errors.Is(err, contacts.ErrFull)
 }
 
 // proof returns a message as the source of a consent, in the form that one has: a line of printable characters.

@@ -1,6 +1,7 @@
 package switchboard
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -111,7 +112,6 @@ func TestJoinAndLeave(t *testing.T) {
 	w.acts(handsets.Route{Address: "8080", Keyword: "INJIRA", Answer: "Murakaze", Hours: closed, Join: groups[0]})
 	w.acts(handsets.Route{Address: "8080", Keyword: "SOHOKA", Leave: groups[0]})
 	w.acts(handsets.Route{Address: "8080", Keyword: "MUTA", Leave: groups[0], Join: groups[1]})
-	w.acts(handsets.Route{Address: "8080", Keyword: "RIEN", Join: 99})
 	members := func() []string {
 		t.Helper()
 		return all[string](w, `SELECT c.phone_number || ' ' || g.name || ' ' || c.consent_source || ' ' || g.members
@@ -136,16 +136,43 @@ func TestJoinAndLeave(t *testing.T) {
 	}
 	w.takes(from("25779000001", "8080", "sohoka"), from("25779000003", "8080", "SOHOKA"))
 	expect("SOHOKA", "+25779000002 Parents SMS 8080: INJIRA 1")
-	w.takes(from("25779000002", "8080", "MUTA"), from("25779000004", "8080", "RIEN"))
+	w.takes(from("25779000002", "8080", "MUTA"))
 	expect("MUTA", "+25779000002 Autres SMS 8080: MUTA 1")
 	if got := w.outcomes(); slices.Contains(got, "") || slices.Contains(got, "unrouted") {
 		t.Errorf("outcomes %v", got)
 	}
-	if _, err := book.DeleteGroup(t.Context(), 1, groups[1]); err != nil {
+	var used *contacts.GroupUsed
+	if _, err := book.DeleteGroup(t.Context(), 1, groups[1]); !errors.As(err, &used) {
+		t.Errorf("a group that a keyword joins is deleted: %v", err)
+	}
+	if _, err := w.store.AddRoute(t.Context(), handsets.Route{Address: "8080", Keyword: "RIEN", CompanyID: 1,
+		Join: 99}); err == nil {
+		t.Error("a route joins a group that does not exist")
+	}
+}
+
+// TestAnswerOfNoMember: who cannot join a route's group does not get its answer.
+func TestAnswerOfNoMember(t *testing.T) {
+	w := newWorld(t, Options{})
+	g, err := contacts.New(w.pool).CreateGroup(t.Context(), 1, "Parents")
+	if err != nil {
 		t.Fatal(err)
 	}
-	w.takes(from("25779000002", "8080", "MUTA svp"))
-	expect("its group is gone")
+	w.acts(handsets.Route{Address: "8080", Keyword: "INJIRA", Answer: "Murakaze", Join: g.ID})
+	if got := w.answersTo(from("25779000001", "8080", "INJIRA")); !slices.Equal(got, []string{"INJIRA:due"}) {
+		t.Errorf("%v", got)
+	}
+	w.exec(`UPDATE contact_books SET contacts = 500000`)
+	if got := w.answersTo(from("25779000002", "8080", "INJIRA"),
+		from("25779000001", "8080", "INJIRA ego")); !slices.Equal(got,
+		[]string{"INJIRA:not_joined", "INJIRA:due"}) {
+		t.Errorf("the company has no room: %v", got)
+	}
+	w.exec(`UPDATE contact_books SET contacts = 1`)
+	w.exec(`UPDATE contact_groups SET company_id = 2`)
+	if got := w.answersTo(from("25779000003", "8080", "INJIRA")); !slices.Equal(got, []string{"INJIRA:not_joined"}) {
+		t.Errorf("the group is gone: %v", got)
+	}
 	if got := one[string](w, `SELECT outcome FROM inbound ORDER BY id DESC LIMIT 1`); got != "routed" {
 		t.Errorf("%v", got)
 	}

@@ -2,8 +2,9 @@
 ALTER TABLE inbound_routes
     ADD COLUMN answer      text CHECK (answer <> ''), -- sent to the handset, at the company's expense; NULL: none
     ADD COLUMN hours       text,                      -- of answers, in Burundi's time: 08:00-18:00; NULL: always
-    ADD COLUMN join_group  bigint,                    -- contact_groups.id that the number joins; NULL: none
-    ADD COLUMN leave_group bigint;                    -- that it leaves; NULL: none
+    -- The groups that the number joins and leaves; NULL: none. A group with a route cannot be deleted.
+    ADD COLUMN join_group  bigint REFERENCES contact_groups,
+    ADD COLUMN leave_group bigint REFERENCES contact_groups;
 
 -- Of a message under a route with an answer; NULL under all others.
 ALTER TABLE inbound_messages
