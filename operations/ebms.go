@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -20,14 +21,16 @@ func (a Actor) ReportInvoice(ctx context.Context, name string, to ebms.Retry) (i
 		return fields{"state": r.State(), "without_nif": r.WithoutNIF, "note": r.Note}
 	}
 	err = a.tell(ctx, func(in within) (act, error) {
-		i, err := in.orders().Invoice(ctx, kind, number)
-		if err != nil {
-			return act{}, err
-		}
 		var was ebms.Report
 		was, is, err = ebms.Again(ctx, in.Tx, name, to)
-		if errors.Is(err, ebms.ErrNoReport) && to.Settled != "" && kind != orders.Receipt { // from before the eBMS
-			if err = ebms.Queue(ctx, in.Tx, ebms.Queued{Name: name, RefersTo: i.Corrected(), Issued: i.Issued}); err == nil {
+		unqueued := errors.Is(err, ebms.ErrNoReport) // it was issued before the eBMS was configured, or does not exist
+		if err != nil && !unqueued {
+			return act{}, err
+		}
+		i, missing := in.orders().Invoice(ctx, kind, number)
+		if err = cmp.Or(missing, err); unqueued && missing == nil && to.Settled != "" && kind != orders.Receipt {
+			err = ebms.Queue(ctx, in.Tx, ebms.Queued{Name: name, RefersTo: i.Corrected(), Issued: i.Issued})
+			if err == nil {
 				was, is, err = ebms.Again(ctx, in.Tx, name, to)
 			}
 		}

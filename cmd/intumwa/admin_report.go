@@ -69,6 +69,9 @@ func (o *operator) countNow(ctx context.Context) error {
 	return statistics.New(o.pool).TallyNow(ctx, countPatience)
 }
 
+// carrierID is a carrier's id in a CSV file.
+type carrierID string
+
 // csvFile writes lines of CSV as RFC 4180 has them.
 func csvFile(w io.Writer, heads ...string) (row func(...any) error, flush func() error) {
 	out := csv.NewWriter(w)
@@ -80,6 +83,8 @@ func csvFile(w io.Writer, heads ...string) (row func(...any) error, flush func()
 			switch v := value.(type) {
 			case string:
 				cells[i] = texts.Cell(v)
+			case carrierID:
+				cells[i] = texts.CellID(string(v))
 			case time.Time:
 				cells[i] = v.In(sms.Burundi).Format(time.DateTime)
 			default:

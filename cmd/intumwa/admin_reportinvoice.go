@@ -158,15 +158,13 @@ func (o *operator) printComparison(comparison *receipts.Comparison, filter stati
 				found.Both, found.Format, found.OnlyOurs, found.OnlyTheirs)
 			return err
 		}, func(text string) error {
-			values := []any{"ours"}
-			for i, value := range strings.Split(text, "\x00") {
-				if i == 0 {
-					value = texts.CellID(value)
-				}
+			id, rest, _ := strings.Cut(text, "\x00")
+			values := []any{"ours", carrierID(id)}
+			for value := range strings.SplitSeq(rest, "\x00") {
 				values = append(values, value)
 			}
 			return row(values...)
-		}, func(id string) error { return row("theirs", texts.CellID(id), "", "", "", "", "") })
+		}, func(id string) error { return row("theirs", carrierID(id), "", "", "", "", "") })
 		return errors.Join(err, flush(), out.Flush())
 	}
 	separator := ""
