@@ -98,6 +98,8 @@ func (p *person) enter(key string) {
 func (p *person) around() {
 	p.Helper()
 	var all int
+	p.do("waiting for the page's own focus", // the browser gives it with a frame, sometimes after the load
+		chromedp.Poll(`!document.querySelector("[autofocus]") || document.activeElement.autofocus`, nil))
 	p.do("beginning at the top", chromedp.Evaluate(
 		`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), scrollTo(0, 0)`, nil),
 		chromedp.Evaluate(`(`+reachable+`).length`, &all))
