@@ -133,7 +133,7 @@ func TestOrderPages(t *testing.T) {
 		admin.wants(credit("05", "credits", "100", "why", "typed wrong"), http.StatusSeeOther)
 	}
 	w.grant(company.ID, -200, "spent")
-	admin.wants(credit("06", "why", "all of it"), http.StatusUnprocessableEntity, "only 705 credits")
+	admin.wants(credit("06", "why", "all of it"), http.StatusUnprocessableEntity, "fewer credits: 705")
 	c.wants(c.get("/invoices/A000001"), http.StatusOK, "Credit note A000001", "Corrects invoice F000001: typed wrong",
 		"1,180 BIF")
 	c.wants(c.get("/statement"), http.StatusOK, "typed wrong", "A000001")
