@@ -67,7 +67,7 @@ func TestMonthsAreExact(t *testing.T) {
 		borders := []time.Time{month(2026, time.January), month(2026, time.February), month(2026, time.March),
 			month(2026, time.April)}
 		var rows []booked
-		balance, at := int64(0), borders[0].Add(-time.Hour)
+		balance, at, newest := int64(0), borders[0].Add(-time.Hour), time.Time{}
 		for range rapid.IntRange(0, 60).Draw(rt, "rows") {
 			border := rapid.SampledFrom(borders).Draw(rt, "border")
 			step := time.Duration(rapid.IntRange(-3_000, 3_000).Draw(rt, "milliseconds")) * time.Millisecond
@@ -75,6 +75,12 @@ func TestMonthsAreExact(t *testing.T) {
 				at = border.Add(step)
 			} else {
 				at = at.Add(time.Duration(rapid.Int64Range(-20_000, 9*24*3600*1000).Draw(rt, "later")) * time.Millisecond)
+			}
+			if first := newest.Add(-59 * time.Second); at.Before(first) { // no transaction takes a minute
+				at = first
+			}
+			if at.After(newest) {
+				newest = at
 			}
 			r := booked{rapid.SampledFrom([]string{"adjustment", "correction", "send", "refund"}).Draw(rt, "kind"),
 				rapid.Int64Range(1, 1000).Draw(rt, "amount"), at}

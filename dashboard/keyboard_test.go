@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -80,15 +81,17 @@ func (p *person) enter(key string) {
 	p.Helper()
 	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.old = "yes"`, nil))
 	p.key(key)
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		var fresh bool
-		p.do("waiting for a page", chromedp.Evaluate(
-			`document.readyState === "complete" && !document.documentElement.dataset.old`, &fresh))
-		if fresh {
-			return
-		}
-		if time.Now().After(end) {
-			p.Fatalf("on %s the key leads nowhere", p.where())
+	p.awaits("the page that the key opens", `document.readyState === "complete" && !document.documentElement.dataset.old`)
+}
+
+// awaits waits until a script says true, also while a page opens, in which [chromedp.Poll] fails.
+func (p *person) awaits(what, script string) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	for yes := false; !yes; time.Sleep(10 * time.Millisecond) {
+		if err := chromedp.Run(ctx, chromedp.Evaluate(script, &yes)); ctx.Err() != nil {
+			p.Fatalf("%s does not show %s: %v", p.where(), what, err)
 		}
 	}
 }
@@ -98,8 +101,8 @@ func (p *person) enter(key string) {
 func (p *person) around() {
 	p.Helper()
 	var all int
-	p.do("waiting for the page's own focus", // the browser gives it with a frame, sometimes after the load
-		chromedp.Poll(`!document.querySelector("[autofocus]") || document.activeElement.autofocus`, nil))
+	// The browser gives the page's own focus with a frame, sometimes after the load.
+	p.awaits("the page's own focus", `!document.querySelector("[autofocus]") || document.activeElement.autofocus === true`)
 	p.do("beginning at the top", chromedp.Evaluate(
 		`document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), scrollTo(0, 0)`, nil),
 		chromedp.Evaluate(`(`+reachable+`).length`, &all))
