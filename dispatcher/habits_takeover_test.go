@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -47,9 +48,15 @@ func TestHabitOfSilentLink(t *testing.T) {
 	})
 	w.start(conf)
 	ids := w.sendMany(200, "00")
+	sent := 0
 	w.eventually(20*time.Second, func() bool {
-		return w.count(`SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 1`, ids) >= len(ids)-window
-	}, func() string { return "all but the silent link's window are sent" })
+		sent = w.count(`SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 1`, ids)
+		return sent >= len(ids)-window
+	}, func() string {
+		return fmt.Sprintf("all but the silent link's window are sent; %d are, the good link got %d submit_sm, %d messages "+
+			"are in the outbox, %d of them claimed", sent, good.Stats().Submits, w.count(`SELECT count(*) FROM outbox`),
+			w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`))
+	})
 	if n := silent.Stats().Submits; n > window {
 		t.Errorf("the silent link got %d submit_sm, more than its window", n)
 	}
