@@ -32,7 +32,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// slack multiplies deadlines, for busy machines: on two cores beside another whole suite, waits took six times as long.
+// slack multiplies deadlines, for busy machines: beside another whole suite on two cores, waits took over three times
+// as long.
 const slack = 8
 
 // world is a dispatcher between real stores and simulated carriers, over TCP.
