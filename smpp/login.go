@@ -20,7 +20,8 @@ func (p *Peer) admit(ctx context.Context) error {
 	defer cancel()
 	stop := context.AfterFunc(limited, func() { s.hangUp(false) })
 	err := p.awaitBind(limited)
-	if !stop() {
+	stop()
+	if limited.Err() != nil { // Login may see the end of its time before the function of stop has begun
 		err = cmp.Or(ctx.Err(), fmt.Errorf("%w in %s: %w", errNoBind, p.opts.BindTimeout, os.ErrDeadlineExceeded))
 	}
 	if ctx.Err() == nil {
