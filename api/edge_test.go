@@ -197,7 +197,7 @@ func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{BodyMemory: 1 << 20}}).settle()
 	slow := &http.Server{Handler: w.handler, ReadTimeout: 300 * time.Millisecond,
-		ReadHeaderTimeout: 300 * time.Millisecond}
+		ReadHeaderTimeout: 2 * time.Second}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

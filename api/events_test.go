@@ -139,7 +139,8 @@ func TestEvents(t *testing.T) {
 func TestEventsWait(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	w := newWorld(t, worldOptions{Options: Options{Lookups: 1, LookupsPerUser: 1, Metrics: registry}}).settle()
+	w := newWorld(t, worldOptions{Options: Options{Lookups: waitsOfToken - 1, LookupsPerUser: waitsOfToken - 1,
+		Metrics: registry}}).settle()
 	cursor := w.events("live", "").NextCursor
 	waiting := func() (n int) {
 		families, err := registry.Gather()
@@ -174,14 +175,14 @@ func TestEventsWait(t *testing.T) {
 	}
 	// A wait that is longer than the server's timeouts.
 	short := httptest.NewUnstartedServer(w.handler)
-	short.Config.ReadTimeout, short.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	short.Config.ReadTimeout, short.Config.WriteTimeout = 1500*time.Millisecond, 1500*time.Millisecond
 	short.Start()
 	t.Cleanup(short.Close)
-	req, _ := http.NewRequest("GET", short.URL+"/v1/events?wait=2&after="+cursor, nil)
+	req, _ := http.NewRequest("GET", short.URL+"/v1/events?wait=3&after="+cursor, nil)
 	req.Header.Set("Authorization", "Bearer "+w.tokens["live"])
 	start := time.Now()
 	if resp, err := short.Client().Do(req); err != nil || resp.Body.Close() != nil || resp.StatusCode != 200 ||
-		time.Since(start) < 2*time.Second {
+		time.Since(start) < 3*time.Second {
 		t.Errorf("after %s: %v, %v", time.Since(start), resp, err)
 	}
 	start = time.Now()
@@ -196,7 +197,7 @@ func TestEventsWait(t *testing.T) {
 		got.header.Get("X-Error-Code") != "too_many_waiting" || got.header.Get("Retry-After") == "" {
 		t.Errorf("one more: %d %s", got.status, got.body)
 	}
-	w.gets("live", "/v1/balance", 200, `{"credits":1000,"unit":"credits"}`) // the only slot is free
+	w.gets("live", "/v1/balance", 200, `{"credits":1000,"unit":"credits"}`) // more wait than there are slots
 	w.enqueue("live", 1, 1)
 	for _, ended := range all {
 		if got := <-ended; got.status != 200 || !strings.Contains(got.body, `"event":"sms.`) {

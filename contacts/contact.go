@@ -294,8 +294,17 @@ func deleteLocked(ctx context.Context, tx pgx.Tx, company int64, ids []int64) er
 }
 
 // Erase deletes a number's contacts at all companies, and its lines of imports that are not merged; it returns the
-// number of contacts.
+// number of contacts. It waits for checks of imports, up to a minute: one may outlast lock_timeout.
 func (s *Store) Erase(ctx context.Context, number sms.Number) (erased int64, err error) {
+	for range 12 { // of 5 s: a longer lock_timeout would hold up the checks that come after it
+		if erased, err = s.erase(ctx, number); !postgres.Locked(err) {
+			break
+		}
+	}
+	return erased, err
+}
+
+func (s *Store) erase(ctx context.Context, number sms.Number) (erased int64, err error) {
 	err = s.tx(ctx, func(tx pgx.Tx) error {
 		erased = 0
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(`+checking+`)`); err != nil {

@@ -89,11 +89,19 @@ func copySample(p *person) {
 	p.open(server.URL + "/")
 	var visible bool
 	p.do("copying", chromedp.Evaluate(`document.querySelector(".copy").checkVisibility({opacityProperty: true})`,
-		&visible),
-		chromedp.Click(".copy", chromedp.ByQuery), chromedp.WaitVisible(`//button[text()="Copié"]`, chromedp.BySearch))
+		&visible), noted(".copy", "Copié"),
+		chromedp.Click(".copy", chromedp.ByQuery), chromedp.Poll(`window.noted`, nil))
 	if problems := p.takeProblems(); !visible || len(problems) > 0 {
 		p.Errorf("visible %v, %v", visible, problems)
 	}
+}
+
+// noted sets window.noted once an element has had that text, which may be for a moment only.
+func noted(element, text string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`(() => {
+		const of = document.querySelector(%s);
+		new MutationObserver(() => { window.noted ||= of.textContent === %s; }).observe(of, {childList: true});
+	})()`, quoted(element), quoted(text)), nil)
 }
 
 // browser is the system's Chromium, which all tests of the package share.

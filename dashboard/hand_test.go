@@ -140,6 +140,23 @@ func (p *person) press(key string, args ...any) {
 	p.turns(s.Doc, p.lang.T(key, args...))
 }
 
+// pressSlowly is press by a hand that holds the button down while the page looks for news twice.
+func (p *person) pressSlowly(key string, args ...any) {
+	p.Helper()
+	text := p.lang.T(key, args...)
+	s := p.find(text, "press("+quoted(text, p.lang.T("deliveries.filter"))+")")
+	looks := func() (n int) {
+		p.glance(`performance.getEntriesByType("resource").filter((e) => e.initiatorType === "xmlhttprequest").length`, &n)
+		return n
+	}
+	p.do("pressing", chromedp.MouseEvent(input.MouseMoved, s.X, s.Y),
+		chromedp.MouseEvent(input.MousePressed, s.X, s.Y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	before := looks()
+	p.w.until("the page looks twice", func() bool { return looks() >= before+2 })
+	p.do("releasing", chromedp.MouseEvent(input.MouseReleased, s.X, s.Y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	p.turns(s.Doc, text)
+}
+
 // follow clicks a link with that text, which opens another page.
 func (p *person) follow(text string) {
 	p.Helper()
@@ -287,7 +304,7 @@ func (p *person) sees(key string, args ...any) {
 func (p *person) reads(texts ...string) {
 	p.Helper()
 	for _, text := range texts {
-		for end := time.Now().Add(patience / 3); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // a page looks every 15 s at least
 			var has bool
 			p.glance(sight+".dense(document.body?.innerText ?? '').includes("+quoted(strings.ToLower(dense(text)))+")", &has)
 			if has {

@@ -162,9 +162,9 @@ func useKeyboard(p *person) {
 	p.open("/keys")
 	p.around()
 	p.reach(word("copy.button"))
+	p.do("before copying", noted("[data-copy]", word("copy.done")))
 	p.key(" ")
-	p.do("copying", chromedp.Poll(`getSelection().toString() !== "" || document.activeElement.textContent === `+
-		strconv.Quote(word("copy.done")), nil))
+	p.do("copying", chromedp.Poll(`getSelection().toString() !== "" || window.noted`, nil))
 	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.old = "yes"`, nil))
 	w.api.take()
 	for range 2 { // the result appears in place, and the button can be pressed again

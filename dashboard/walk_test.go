@@ -982,7 +982,7 @@ func (p *person) administers(other int64) {
 	p.sees("flash.paused")
 	p.sees("links.state.paused")
 	p.look("admin-links-paused")
-	p.press("links.resume", "lumitel-1")
+	p.pressSlowly("links.resume", "lumitel-1")
 	p.sees("flash.resumed")
 	p.open("/admin/money")
 	p.look("adminmoney")

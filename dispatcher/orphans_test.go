@@ -63,7 +63,11 @@ func TestSlowClaim(t *testing.T) {
 		got, _ := b.worker.Take(t.Context(), queue.Single, 10)
 		taken <- got
 	}()
-	<-committed
+	select {
+	case <-committed:
+	case got := <-taken:
+		t.Fatalf("%d are claimed, and none waits", len(got))
+	}
 	looked := make(chan error, 1)
 	go func() {
 		looked <- errors.Join(b.d.recovery.ReleaseOrphans(t.Context()), b.d.recovery.ReleaseOrphans(t.Context()))

@@ -65,7 +65,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*setup.Carrier)) *bench
 	}
 	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true})
 	reg := prometheus.NewRegistry()
-	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix}), hooks,
+	d, err := New(pool, pool, queue.New(rdb, queue.Options{Prefix: prefix, Patience: 10 * time.Second}), hooks,
 		setup.Options{Carriers: []setup.Carrier{conf}, Metrics: reg})
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func (b *bench) clean() {
 // until polls a condition that must become true.
 func until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never came true: %s", what)
 		}

@@ -411,8 +411,8 @@ func TestFeedbackCountsOnce(t *testing.T) {
 		if err := in.Feedback(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.text(t, `SELECT string_agg(format('%s %s/%s', carrier, converted, asked), ', ' ORDER BY carrier)
-			FROM conversions`); got != want {
+		if got := d.text(t, `SELECT string_agg(format('%s %s/%s', carrier, c, a), ', ' ORDER BY carrier)
+			FROM (SELECT carrier, sum(converted) c, sum(asked) a FROM conversions GROUP BY 1) days`); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

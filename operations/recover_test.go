@@ -12,6 +12,13 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
+// almost is a context whose deadline is near and never comes: a slow machine needs longer for a part.
+type almost struct{ context.Context }
+
+func (almost) Deadline() (time.Time, bool) {
+	return time.Now().Add(recoverReserve - time.Millisecond), true
+}
+
 // TestRecoverAll: a recovery takes all deliveries, however many, or says how many are left when its time ends.
 func TestRecoverAll(t *testing.T) {
 	t.Parallel()
@@ -37,12 +44,11 @@ func TestRecoverAll(t *testing.T) {
 			}
 		}
 		before, _, _ := audit.List(t.Context(), pool, audit.Filter{}, 0, 100)
-		ctx, cancel := t.Context(), func() {}
+		ctx := t.Context()
 		if try.short {
-			ctx, cancel = context.WithTimeout(ctx, recoverReserve-time.Millisecond)
+			ctx = almost{ctx}
 		}
 		resent, left, err := by.Recover(ctx, 1, time.Now().Add(-time.Hour))
-		cancel()
 		if err != nil || resent != try.resent || left != try.left {
 			t.Errorf("%s: %d resent, %d left, %v", try.name, resent, left, err)
 		}

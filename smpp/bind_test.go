@@ -145,7 +145,9 @@ func TestOtherAddress(t *testing.T) {
 			first, second := newCarrier(t), newCarrier(t)
 			o := options(first.ln.Addr().String())
 			o.Addresses = append(o.Addresses, second.ln.Addr().String())
-			o.BindTimeout = 200 * time.Millisecond
+			if o.BindTimeout = patience; name == "no answer" {
+				o.BindTimeout = 2 * time.Second
+			}
 			b, _ := run(t, o)
 			fail(first.accept())
 			p := second.bound()
@@ -272,7 +274,7 @@ func TestOddBindAnswers(t *testing.T) {
 			o := options(smsc.ln.Addr().String())
 			o.BindTimeout = patience
 			if c.want == timeout {
-				o.BindTimeout = 200 * time.Millisecond
+				o.BindTimeout = 2 * time.Second
 			}
 			l, err := New(o)
 			if err != nil {

@@ -19,6 +19,7 @@ func TestGracefulEnd(t *testing.T) {
 		o.DrainTimeout, o.UnbindTimeout = patience, patience
 		o.Deliver = func(d *Delivery) { deliveries = append(deliveries, d); handed <- struct{}{} }
 	})
+	s := b.submitting.Load()
 	first, second := submit(t, b), submit(t, b)
 	one, two := p.expect(rawSubmit), p.expect(rawSubmit)
 	p.send(rawDeliver, 0, 1, deliverBody(4, 0, receiptText)...)
@@ -42,6 +43,7 @@ func TestGracefulEnd(t *testing.T) {
 	if r := result(t, second); r.Outcome != Accepted {
 		t.Errorf("second: %+v", r)
 	}
+	until(t, "it refuses new deliveries", s.refusing.Load)
 	p.silent(30 * time.Millisecond) // the deliveries are not answered yet
 	p.send(rawDeliver, 0, 3, deliverBody(4, 0, receiptText)...)
 	if got := p.expect(rawDeliverResp); got.sequence != 3 || got.status != 0x14 {

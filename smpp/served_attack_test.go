@@ -166,8 +166,8 @@ func TestFrozenClient(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, func(d *door) {
 		d.opts.Window = 5
-		d.opts.ResponseTimeout = 300 * time.Millisecond
-		d.opts.EnquireLink, d.opts.EnquireTimeout = 500*time.Millisecond, 500*time.Millisecond
+		d.opts.ResponseTimeout = 2 * time.Second
+		d.opts.EnquireLink, d.opts.EnquireTimeout = 4*time.Second, 4*time.Second
 	})
 	frozen, ours := d.bindAs(rawTransceiver, 0x34)
 	var given, ended atomic.Int32

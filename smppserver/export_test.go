@@ -2,6 +2,7 @@ package smppserver
 
 import (
 	"context"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,3 +24,6 @@ func (s *Server) CountWaiting(ctx context.Context) (float64, error) {
 	}
 	return families[0].GetMetric()[0].GetGauge().GetValue(), nil
 }
+
+// OnlyByNotice makes the keeper look at binds only when a notice wakes it. Call it before Run.
+func (s *Server) OnlyByNotice() { s.renewEvery = time.Hour }

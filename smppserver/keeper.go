@@ -35,7 +35,7 @@ func (s *Server) wakeKeeper() {
 
 // keep renews the binds of this process, ends those that must end, and keeps the rates of their keys, until ctx ends.
 func (s *Server) keep(ctx context.Context) {
-	tick := time.NewTicker(renewEvery)
+	tick := time.NewTicker(s.renewEvery)
 	defer tick.Stop()
 	for {
 		if err := s.renew(ctx); err != nil && ctx.Err() == nil {

@@ -69,9 +69,10 @@ type Server struct {
 	metrics *metrics
 	courier *courier
 
-	wake   chan struct{}  // wakes the keeper
-	logins [64]sync.Mutex // of addresses (check)
-	orders orders
+	wake       chan struct{} // wakes the keeper
+	renewEvery time.Duration
+	logins     [64]sync.Mutex // of addresses (check)
+	orders     orders
 
 	mu    sync.Mutex
 	bound map[int64]*bind   // by id
@@ -89,7 +90,7 @@ func New(deps Deps, opts Options) *Server {
 	host, _ := os.Hostname()
 	s := &Server{deps: deps, opts: opts, log: opts.Log,
 		process: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:6]),
-		metrics: newMetrics(opts.Metrics), wake: make(chan struct{}, 1),
+		metrics: newMetrics(opts.Metrics), wake: make(chan struct{}, 1), renewEvery: renewEvery,
 		bound: map[int64]*bind{}, keys: map[int64]*bucket{}}
 	s.courier = newCourier(s)
 	s.serving = smpp.Serving{SystemID: opts.SystemID, Login: s.login, DrainTimeout: drainWithin,

@@ -306,20 +306,17 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestRevoke: revoking a key ends its binds.
+// TestRevoke: the notice of a revoked key ends its binds at once.
 func TestRevoke(t *testing.T) {
 	w := newBank(t, 10, keys.SMPPLimits{})
+	w.change = (*smppserver.Server).OnlyByNotice
 	p := w.start()
 	c := w.bound(p, nil)
 	if err := w.keys.RevokeToken(t.Context(), w.key.ID); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	p.server.Changed("") // as the notice does
 	w.until("the bind ends", func() bool { return c.Snapshot().State != smpp.Bound })
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("the bind ended after %s", took)
-	}
 }
 
 // TestRate: beyond its rate a key gets ESME_RTHROTTLED, and its session stays. The parts of a long message are not cut.
@@ -327,10 +324,11 @@ func TestRate(t *testing.T) {
 	w := newBank(t, 10_000, keys.SMPPLimits{TPS: 1, Window: 100})
 	c := w.bound(w.start(), func(o *smpp.Options) { o.Window = 100 })
 	got := map[smpp.Status]int{}
-	for range 300 {
+	began := time.Now()
+	for got[smpp.StatusThrottled] < 10 && got[0] < 1000 {
 		got[c.submit(nil).Status]++
 	}
-	if got[0] < 255 || got[0] > 300-10 || got[0]+got[smpp.StatusThrottled] != 300 {
+	if most := 290 + int(time.Since(began).Seconds()); got[0] < 255 || got[0] > most || len(got) != 2 {
 		t.Errorf("statuses %v", got)
 	}
 	part := func(number byte) func(*smpp.Submit) {
@@ -348,7 +346,7 @@ func TestRateOfQueries(t *testing.T) {
 	w := newBank(t, 0, keys.SMPPLimits{TPS: 1})
 	raw := w.raw(w.start(), 0x02)
 	got := map[string]int{}
-	for range 150 {
+	for got["88"] < 10 && got["12"] < 1000 {
 		for _, b := range [][]byte{query("x", ""), cancel("x")} {
 			status, _, _ := strings.Cut(raw.ask(b), " ")
 			got[status]++

@@ -40,7 +40,8 @@ type bank struct {
 	keys      *keys.Store
 	key       keys.Token
 	password  string
-	deps      func(*smppserver.Deps) // changes those of its processes; nil: nothing
+	deps      func(*smppserver.Deps)   // changes those of its processes; nil: nothing
+	change    func(*smppserver.Server) // changes its processes before they run; nil: nothing
 }
 
 func newBank(t testing.TB, credits int64, limits keys.SMPPLimits) *bank {
@@ -128,6 +129,9 @@ func (w *bank) startAt(address string) *process {
 		w.deps(&deps)
 	}
 	p := &process{holders: known, server: smppserver.New(deps, smppserver.Options{Plan: sms.NewPlan()})}
+	if w.change != nil {
+		w.change(p.server)
+	}
 	listener, err := smppserver.Listen(context.Background(), address)
 	if err != nil {
 		w.Fatal(err)

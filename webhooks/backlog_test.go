@@ -49,8 +49,10 @@ func TestManyProcesses(t *testing.T) {
 	pool := batchPool(t)
 	var all []*Webhooks
 	var stops []func()
+	opts := quickly()
+	opts.Drain = patience // a call that is cut off is made again
 	for range processes {
-		w := New(pool, quickly())
+		w := New(pool, opts)
 		all = append(all, w)
 	}
 	for company := range int64(5) {

@@ -54,6 +54,9 @@ func TestHostileAnswers(t *testing.T) {
 			opts := quickly()
 			if h.hangs {
 				opts.Timeout = 400 * time.Millisecond
+				if h.status != 0 { // which must be read in that time
+					opts.Timeout = 5 * time.Second
+				}
 			}
 			url, open := endpoint(t, h.answer)
 			if a := attempt(t, opts, url); a.Status != h.status || a.Result != h.result {

@@ -24,8 +24,8 @@ const patience = time.Minute
 // batchPool is a pool with the options that Run needs.
 func batchPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(context.Background(), testenv.Database(t),
-		postgres.Options{MaxConns: 8, BatchUpdates: true})
+	pool, err := postgres.Open(context.Background(), testenv.Patient(testenv.Database(t)),
+		postgres.Options{MaxConns: 8, BatchUpdates: true, StatementTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 func TestHangingEndpointsDelayNobody(t *testing.T) {
 	const hanging, backlog = 40, 50
 	opts := quickly()
-	opts.Timeout = 9 * time.Second
+	opts.Timeout = 20 * time.Second
 	opts.Drain = 100 * time.Millisecond
 	opts.InFlight = 64 // 16 of them for slow endpoints, 16 for unknown ones
 	w := New(batchPool(t), opts)

@@ -34,7 +34,7 @@ func TestPostgresCrashes(t *testing.T) {
 			stored != last {
 			last, since = stored, time.Now()
 		}
-		if time.Since(since) > maxRecordPause+3*time.Second { // claims whose COMMIT got no reply are left
+		if time.Since(since) > maxRecordPause+10*time.Second { // claims whose COMMIT got no reply are left
 			perform(t, w, `UPDATE webhook_undelivered SET claimed_until = now()`)
 			since = time.Now()
 		}

@@ -8,6 +8,7 @@ import (
 
 	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
+	"intumwa/tools/rig"
 )
 
 // TestCarrierTry: the command binds beside the gateway, learns how the carrier wants its SMPP and prints the lines of
@@ -24,7 +25,7 @@ redis: {url: %q, prefix: %q}
 carriers:
 - {name: leo, default: true, links: [{name: leo-1, address: %q, system_id: demo, password: demo}, {name: leo-2, `+
 		`address: %q, system_id: demo, password: demo, bind: receiver}]}
-`, freeAddress(t), testenv.Database(t), redisURL(rdb), prefix, leoAt, leoAt))
+`, rig.FreeAddress(), testenv.Database(t), redisURL(rdb), prefix, leoAt, leoAt))
 	try := func(args ...string) (int, string, string) {
 		t.Helper()
 		return s.run("", append([]string{"admin", "--json", "carrier", "try"}, args...)...)
@@ -70,7 +71,7 @@ database: {url: %q}
 redis: {url: %q, prefix: %q}
 carriers:
 - {name: leo, default: true, links: [{name: leo-1, address: %q, system_id: demo, password: demo}]}
-`, freeAddress(t), testenv.Database(t), redisURL(rdb), prefix, leoAt))
+`, rig.FreeAddress(), testenv.Database(t), redisURL(rdb), prefix, leoAt))
 	s.serve("dispatcher")
 	eventually(t, "the carrier is bound", func() bool { return leo.Stats().Sessions > 0 })
 	if code, _, stderr := s.run("", "admin", "carrier", "try", "--link", "leo-1", "--to", "71000100"); code != exitOK {

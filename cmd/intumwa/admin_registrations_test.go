@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"intumwa/internal/testenv"
+	"intumwa/tools/rig"
 )
 
 // TestSenderAtCarrierCommands: a state is recorded and listed; another carrier, another state and a refusal without a
@@ -66,7 +67,7 @@ func TestSenderAtCarrierCommands(t *testing.T) {
 // recorded by a command counts at once. A refused send is not charged.
 func TestSenderRegistrationOfAGateway(t *testing.T) {
 	rdb, prefix := testenv.Redis(t)
-	api := freeAddress(t)
+	api := rig.FreeAddress()
 	config := func(leo string) string {
 		return fmt.Sprintf(`
 api: {listen: %q}

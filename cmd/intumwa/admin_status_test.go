@@ -14,6 +14,7 @@ import (
 	"intumwa/configs"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
+	"intumwa/tools/rig"
 )
 
 // TestStatus: every check is shown; one that needs attention has its runbook, and the command
@@ -218,7 +219,7 @@ func TestStatus(t *testing.T) {
 
 	// PostgreSQL and Redis are away.
 	server.Stop()
-	s = newShell(t, fmt.Sprintf("database: {url: %q}\nredis: {url: 'redis://%s/0'}\n", server.URL(), freeAddress(t)))
+	s = newShell(t, fmt.Sprintf("database: {url: %q}\nredis: {url: 'redis://%s/0'}\n", server.URL(), rig.FreeAddress()))
 	if found := shows(map[string]string{"postgresql": pageStore, "redis": pageRedis}); len(found) != 2 {
 		t.Errorf("without the stores: %v", found)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"intumwa/internal/testenv"
+	"intumwa/tools/rig"
 )
 
 // TestTestSend: a test message passes through the running gateway and shows its stages. It succeeds only with its
@@ -23,7 +24,7 @@ redis: {url: %q, prefix: %q}
 carriers:
 - {name: leo, prefixes: ["71"], default: true, links: [{name: leo-1, address: %q, system_id: demo, password: demo}]}
 - {name: lumitel, prefixes: ["61"], links: [{name: lumitel-1, address: %q, system_id: demo, password: demo}]}
-`, freeAddress(t), testenv.Database(t), redisURL(rdb), prefix, leoAt, lumitelAt))
+`, rig.FreeAddress(), testenv.Database(t), redisURL(rdb), prefix, leoAt, lumitelAt))
 	play := func(number string, args ...string) (stages string, code int, stderr string) {
 		t.Helper()
 		code, stdout, stderr := s.run("", append([]string{"admin", "test-send", "--to", number}, args...)...)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"intumwa/tools/rig"
 )
 
 // boundServer is a real server within bounds.
@@ -29,7 +31,7 @@ type boundServer struct {
 
 func serveBound(t *testing.T, most, perAddress int, proxies []string, handler http.HandlerFunc) *boundServer {
 	t.Helper()
-	w := &boundServer{t: t, log: &bytes.Buffer{}, address: freeAddress(t)}
+	w := &boundServer{t: t, log: &bytes.Buffer{}, address: rig.FreeAddress()}
 	w.limits = newBounds("test", proxies, slog.New(slog.NewTextHandler(w.log, nil)), prometheus.NewRegistry())
 	w.limits.most, w.limits.perAddress = most, perAddress
 	ctx, cancel := context.WithCancel(context.Background())

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"intumwa/internal/testenv"
+	"intumwa/tools/rig"
 )
 
 // TestConfigCheckConnect: config check --connect prints which servers answer, and no password.
@@ -56,7 +57,7 @@ func TestConfigCheckConnect(t *testing.T) {
 			t.Errorf("exit code %d, %q is missing in\n%s", code, want, stdout)
 		}
 	}
-	closed := freeAddress(t)
+	closed := rig.FreeAddress()
 	broken := config("url: 'postgres://u:ge%40heim%2F%23@"+closed+"/d'", "url: 'redis://:geheim@"+closed+"'",
 		fmt.Sprintf("address: %q", closed), fmt.Sprintf("address: %q, tls: {server_name: localhost}", server.Addr()),
 		fmt.Sprintf("address: %q, tls: {ca: %q}", server.Addr(), cert),
@@ -92,7 +93,7 @@ func TestUnreachableHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	closed := freeAddress(t)
+	closed := rig.FreeAddress()
 	for _, hosts := range [][]string{{closed}, {"unknown.invalid:5432", silent.Addr().String(), closed}} {
 		s := newShell(t, fmt.Sprintf("database: {url: 'postgres://u:canary@%s/d?sslmode=disable&connect_timeout=1'}\nredis: "+
 			"{url: 'redis://%s/0'}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', "+

@@ -22,6 +22,7 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/sms"
+	"intumwa/tools/rig"
 	"intumwa/webhooks"
 )
 
@@ -116,7 +117,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:
 	var end []func() // tells the process to; a second signal would kill it
 	var doors, metrics []string
 	for range 2 {
-		door, ops := freeAddress(t), freeAddress(t)
+		door, ops := rig.FreeAddress(), rig.FreeAddress()
 		p := exec.Command(os.Args[0], "serve", "--roles", "api", "--config", s.config)
 		p.Env = append(os.Environ(), asProgram+"=1", "INTUMWA_API_LISTEN="+door, "INTUMWA_OPS_LISTEN="+ops)
 		p.Stdout, p.Stderr = &log, &log

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"intumwa/internal/testenv"
+	"intumwa/tools/rig"
 )
 
 // kannelReports receives the calls of a dlr-url.
@@ -50,7 +51,7 @@ func TestKannel(t *testing.T) {
 	heard := new(dlrReports)
 	sink := httptest.NewServer(heard)
 	defer sink.Close()
-	door, config := freeAddress(t), fmt.Sprintf(`
+	door, config := rig.FreeAddress(), fmt.Sprintf(`
 log: {level: debug}
 api: {listen: %q}
 ops: {listen: "127.0.0.1:0"}
@@ -60,7 +61,7 @@ database: {url: %q}
 redis: {url: %q, prefix: %q}
 webhooks: {allow_private: true}
 carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q, system_id: a, password: p}]}]
-`, freeAddress(t), testenv.Database(t), redisURL(rdb), prefix, smsc)
+`, rig.FreeAddress(), testenv.Database(t), redisURL(rdb), prefix, smsc)
 	s := newShell(t, config)
 	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A",
 		"--password-stdin")

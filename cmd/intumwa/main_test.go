@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -162,19 +159,6 @@ func (s *shell) holds(query string, want int) {
 	var n int
 	if err := s.pool().QueryRow(s.t.Context(), query).Scan(&n); err != nil || n != want {
 		s.t.Errorf("%s: %d, %v; want %d", query, n, err, want)
-	}
-}
-
-// freeAddress is a loopback address without a listener, below the range of ephemeral
-// ports: the system gives it to no other program.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for {
-		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))
-		if listener, err := net.Listen("tcp", at); err == nil {
-			_ = listener.Close()
-			return at
-		}
 	}
 }
 

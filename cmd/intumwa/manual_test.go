@@ -20,6 +20,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
+	"intumwa/tools/rig"
 )
 
 // substitutes replace programs of docs/backup.md that cannot run in tests.
@@ -271,7 +272,7 @@ func TestRunbookCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newShell(t, fmt.Sprintf("database: {url: %q}\nredis: {url: 'redis://%s/0'}\n", database, freeAddress(t)))
+	s := newShell(t, fmt.Sprintf("database: {url: %q}\nredis: {url: 'redis://%s/0'}\n", database, rig.FreeAddress()))
 	shims := programs(t, s)
 	for name, script := range map[string]string{"pg_dump": asPostgres} {
 		if err := os.WriteFile(filepath.Join(shims, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil {

@@ -26,6 +26,7 @@ import (
 	"intumwa/configs"
 	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
+	"intumwa/tools/rig"
 )
 
 // safeBuffer is a log that a running process writes.
@@ -114,7 +115,7 @@ func TestReload(t *testing.T) {
 	rdb, prefix := testenv.Redis(t)
 	base := fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\napi: {listen: %q}\nops: {listen: "+
 		"%q}\ndashboard: {listen: %q}\naccounts: {otp_key: 0123456789abcdef0123456789abcdef}\n",
-		testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), freeAddress(t), freeAddress(t))
+		testenv.Database(t), redisURL(rdb), prefix, rig.FreeAddress(), rig.FreeAddress(), rig.FreeAddress())
 	carrier := func(name, address, prefixes string, tps int) string {
 		return fmt.Sprintf("  - {name: %s, prefixes: [%s], links: [{name: %s-1, address: %q, system_id: demo, password: "+
 			"demo, tps: %d}]}\n", name, prefixes, name, address, tps)
@@ -321,7 +322,7 @@ func TestReloadReadsSecrets(t *testing.T) {
 		}
 	}
 	put("wrong\n")
-	opsAt := freeAddress(t)
+	opsAt := rig.FreeAddress()
 	rdb, prefix := testenv.Redis(t)
 	database := testenv.NewPostgresServer(t)
 	s := newShell(t, fmt.Sprintf(`

@@ -28,6 +28,7 @@ import (
 	"intumwa/configs"
 	"intumwa/internal/testenv"
 	"intumwa/tools/mailcatcher"
+	"intumwa/tools/rig"
 )
 
 // TestRolesOnOneMachine: every role runs as a process of its own with one configuration, as its unit starts it. A trace
@@ -38,7 +39,7 @@ func TestRolesOnOneMachine(t *testing.T) {
 	rdb, prefix := testenv.Redis(t)
 	at := map[string]string{}
 	for _, role := range configs.Roles {
-		at[role] = freeAddress(t)
+		at[role] = rig.FreeAddress()
 	}
 	s := newShell(t, fmt.Sprintf(`
 database: {url: %q}
@@ -48,7 +49,7 @@ ops: {listen: %q}
 dashboard: {listen: "127.0.0.1:0"}
 carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password: demo, `+
 		`enquire_link: 1s}]}]
-`, testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), at["dispatcher"], smsc))
+`, testenv.Database(t), redisURL(rdb), prefix, rig.FreeAddress(), at["dispatcher"], smsc))
 	var log safeBuffer
 	for _, role := range configs.Roles {
 		if code, _, stderr := s.run("", "config", "check", "--roles", role); code != exitOK { // what its unit does first
@@ -141,7 +142,7 @@ func firstMail(t *testing.T, catcher *mailcatcher.Catcher, to string) mailcatche
 // charts. No dashboard runs.
 func TestServeWebhooks(t *testing.T) {
 	t.Parallel()
-	s, catcher := serveRole(t, "webhooks", freeAddress(t))
+	s, catcher := serveRole(t, "webhooks", rig.FreeAddress())
 	s.exec(`insert into users (email, name, password_hash, language) values ('a@example.com', 'A', 'none', 'en')`)
 	s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--credits", "7",
 		"--verified")
@@ -171,7 +172,7 @@ func TestServeWebhooks(t *testing.T) {
 // TestServeDashboard: the role dashboard serves the pages, and its e-mails reach the mail catcher.
 func TestServeDashboard(t *testing.T) {
 	t.Parallel()
-	door := freeAddress(t)
+	door := rig.FreeAddress()
 	_, catcher := serveRole(t, "dashboard", door)
 	eventually(t, "the pages are served", func() bool {
 		answer, err := http.PostForm("http://"+door+"/sign-up", url.Values{"name": {"Aline"}, "email": {"aline@example.com"}})
@@ -244,7 +245,7 @@ func TestOneMessageInTheLog(t *testing.T) {
 	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer sink.Close()
 
-	address := freeAddress(t)
+	address := rig.FreeAddress()
 	client, prefix := testenv.Redis(t)
 	redisServer := client.Options()
 	s := newShell(t, fmt.Sprintf(`

@@ -46,6 +46,12 @@ const replace = (region, fresh) => {
   return node;
 };
 
+// A press is a click only if it ends on the element where it began. So a region stays while something is pressed, but not
+// longer than 15 s, because the release may go to another window.
+let pressed = 0;
+for (const begin of ["pointerdown", "keydown"]) addEventListener(begin, () => { pressed = Date.now(); }, true);
+for (const end of ["pointerup", "pointercancel", "keyup"]) addEventListener(end, () => { pressed = 0; }, true);
+
 // A region with data-live is fetched again, from data-from or the page's own address, less and less often, for a quarter
 // of an hour; with a number, at that interval in milliseconds. When no response comes, the link to reload is shown.
 const follow = (region) => {
@@ -56,7 +62,7 @@ const follow = (region) => {
     if (!document.hidden) {
       const fresh = await another("GET", region.dataset.from ?? location.href, region.id);
       silent = fresh ? 0 : silent + 1;
-      if (fresh && fresh.outerHTML !== region.outerHTML) {
+      if (fresh && fresh.outerHTML !== region.outerHTML && Date.now() - pressed > 15000) {
         region = replace(region, fresh);
         wait = 500;
       }

@@ -57,7 +57,6 @@ func TestInbound(t *testing.T) {
 // TestRepeats: only the same bytes from the same handset to the same address are a repetition, within the window, and
 // only if the carrier had no answer when it delivered them again, or bound again and names the same reference.
 func TestRepeats(t *testing.T) {
-	now := time.Now().Truncate(time.Second).Add(-time.Hour)
 	const never = 0
 	type came struct {
 		at, answered time.Duration // answered is after at
@@ -95,6 +94,7 @@ func TestRepeats(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := newTestStore(t)
+			now := time.Now().Truncate(time.Second).Add(-time.Hour)
 			var all []handsets.Inbound
 			for _, one := range []came{c.first, c.second} {
 				text := cmp.Or(one.text, "1")

@@ -32,7 +32,7 @@ type world struct {
 
 func newWorld(t *testing.T, opts Options) *world {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
+	pool, err := postgres.Open(t.Context(), testenv.Patient(testenv.Database(t)), postgres.Options{BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)
 	}

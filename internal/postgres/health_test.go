@@ -37,7 +37,7 @@ func TestHealthChecks(t *testing.T) {
 // TestReadHealth: what a real server tells.
 func TestReadHealth(t *testing.T) {
 	t.Parallel()
-	pool := open(t, testenv.NewPostgresServer(t).URL(), postgres.Options{})
+	pool := open(t, testenv.Patient(testenv.NewPostgresServer(t).URL()), postgres.Options{})
 	h, err := postgres.ReadHealth(t.Context(), pool)
 	if err != nil || h.XIDAge <= 0 || h.Oldest > time.Minute || len(h.Slots)+len(h.Unvacuumed)+len(h.Collations) > 0 {
 		t.Fatalf("%+v, %v", h, err)

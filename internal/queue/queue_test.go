@@ -23,7 +23,7 @@ const carrier = "lumitel"
 
 func newQueue(t testing.TB) (*queue.Queue, *redis.Client, string) {
 	client, prefix := testenv.Redis(t)
-	return queue.New(client, queue.Options{Prefix: prefix}), client, prefix
+	return queue.New(client, queue.Options{Prefix: prefix, Patience: 10 * time.Second}), client, prefix
 }
 
 // batchOf returns n batch items of a company, with message ids from first on.

@@ -22,7 +22,7 @@ func queueOn(t testing.TB, url string) (*queue.Queue, *redis.Client) {
 	}
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
-	return queue.New(client, queue.Options{Prefix: "test"}), client
+	return queue.New(client, queue.Options{Prefix: "test", Patience: 10 * time.Second}), client
 }
 
 func do(t testing.TB, client *redis.Client, args ...any) {

@@ -66,7 +66,7 @@ func TestVerificationsOvertakeCampaigns(t *testing.T) {
 		100*share, float64(len(took)+others)/ended.Sub(began).Seconds())
 	// Behind the campaign, half of them would wait for more than five seconds. The slowest of a few says how busy the
 	// machine is.
-	if p50 := took[len(took)/2]; p50 > 2*time.Second || testenv.Thorough() && p99 > 2*time.Second {
+	if p50 := took[len(took)/2]; p50 > 4*time.Second || testenv.Thorough() && p99 > 2*time.Second {
 		t.Errorf("half of them take more than %v, one of a hundred more than %v", p50, p99)
 	}
 	var cancelled struct {

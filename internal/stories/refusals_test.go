@@ -106,7 +106,7 @@ func TestPassingRefusals(t *testing.T) {
 		w.refuses("")
 		well := time.Now()
 		var a answer
-		w.eventually(5*time.Second, code+": sends are accepted again", func() bool {
+		w.eventually(onTheWayWithin, code+": sends are accepted again", func() bool {
 			a = shop.tries(w.number(), "Hello "+word())
 			return a.status == http.StatusOK
 		})

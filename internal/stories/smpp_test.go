@@ -254,13 +254,17 @@ max-pending-submits = 20
 	}
 	senders.Wait()
 	w.eventually(settledWithin, "Kannel knows the end of each", func() bool {
-		ended := map[string]bool{}
+		ended, accepted := map[string]bool{}, map[string]bool{}
 		for _, s := range k.Heard("/dlr?of=") {
-			if strings.Contains(s, "&report=1&") {
-				ended[strings.TrimPrefix(strings.Split(s, "&")[0], "/dlr?of=")] = true
+			of := strings.Split(s, "&")[0]
+			switch {
+			case strings.Contains(s, "&report=1&"):
+				ended[of] = true
+			case strings.Contains(s, "&report=8&"): // these calls pass each other
+				accepted[of] = true
 			}
 		}
-		return len(ended) == messages
+		return len(ended) == messages && len(accepted) == messages
 	})
 	w.drains()
 	w.settles(settledWithin)

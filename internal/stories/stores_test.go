@@ -47,7 +47,7 @@ func TestRedisGoneMidLoad(t *testing.T) {
 		w.redisServer.Kill()
 		accepted, carried := int(l.accepted.Load()), w.lumitel.Stats().Accepted
 		l.reaches(accepted + 300)
-		w.eventually(15*time.Second, "messages are carried without Redis",
+		w.eventually(onTheWayWithin, "messages are carried without Redis",
 			func() bool { return w.lumitel.Stats().Accepted > carried+200 })
 		w.redisServer.Start()
 	}

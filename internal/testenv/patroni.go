@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/tools/rig"
 )
 
 // Patroni is a cluster of one test: PostgreSQL servers under the distribution's Patroni, in strict synchronous mode
@@ -57,15 +59,7 @@ func NewPatroni(t testing.TB) *Patroni {
 		strings.TrimSpace(strings.TrimPrefix(string(text), "patroni "))) {
 		c.version = "etcd"
 	}
-	ports := map[int]bool{}
-	port := func() (p int) {
-		for p = freePort(); ports[p]; p = freePort() {
-			continue
-		}
-		ports[p] = true
-		return p
-	}
-	c.startEtcd(etcd, port(), port())
+	c.startEtcd(etcd, rig.FreePort(), rig.FreePort())
 	// All end together: a node that lost its leader would otherwise be busy.
 	t.Cleanup(func() {
 		for _, n := range c.Nodes {
@@ -76,7 +70,7 @@ func NewPatroni(t testing.TB) *Patroni {
 		}
 	})
 	for i := range 3 {
-		n := &PatroniNode{Name: "n" + strconv.Itoa(i+1), port: port(), rest: port()}
+		n := &PatroniNode{Name: "n" + strconv.Itoa(i+1), port: rig.FreePort(), rest: rig.FreePort()}
 		c.Nodes = append(c.Nodes, n)
 		c.start(n, program)
 	}

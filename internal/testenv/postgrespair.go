@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/tools/rig"
 )
 
 // PostgresPair is a PostgreSQL server of one test with a synchronous standby. Its methods
@@ -26,11 +28,7 @@ type PostgresPair struct {
 // NewPostgresPair starts both. The database is named intumwa and migrated.
 func NewPostgresPair(t testing.TB) *PostgresPair {
 	t.Helper()
-	p := &PostgresPair{t: t}
-	p.ports[0] = freePort()
-	for p.ports[1] = freePort(); p.ports[1] == p.ports[0]; {
-		p.ports[1] = freePort()
-	}
+	p := &PostgresPair{t: t, ports: [2]int{rig.FreePort(), rig.FreePort()}}
 	// Both end together, after their users: a standby made during the test may be the
 	// primary by then, and its own cleanup would run too early.
 	t.Cleanup(func() {

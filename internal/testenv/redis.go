@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"intumwa/tools/rig"
 )
 
 // Redis returns a client of the shared server and a unique key prefix, whose keys are
@@ -86,11 +88,7 @@ const busOffset = 10_000
 
 func (n redisNode) freePort() int {
 	for {
-		port := freePort()
-		if !n.cluster {
-			return port
-		}
-		if port = firstPort + port%(lastPort-busOffset-firstPort); isFree(port) && isFree(port+busOffset) {
+		if port := rig.FreePort(); !n.cluster || rig.IsFree(port+busOffset) {
 			return port
 		}
 	}
@@ -157,25 +155,4 @@ func (n redisNode) start(port int) (*process, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return p, nil
-}
-
-// Ports of private servers, below the ephemeral range, so that a stopped server finds its
-// port free when it returns.
-const firstPort, lastPort = 15000, 32000
-
-// freePort is a free loopback port.
-func freePort() int {
-	for {
-		if port := firstPort + rand.IntN(lastPort-firstPort); isFree(port) {
-			return port
-		}
-	}
-}
-
-func isFree(port int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err == nil {
-		_ = listener.Close()
-	}
-	return err == nil
 }

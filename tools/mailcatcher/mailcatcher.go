@@ -93,7 +93,7 @@ func (c *Catcher) ServeSMTP(ctx context.Context, l net.Listener) error {
 	server.Domain = "localhost"
 	server.MaxMessageBytes, server.MaxRecipients = maxMail, 10
 	server.ReadTimeout, server.WriteTimeout = 30*time.Second, 30*time.Second
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	stop := context.AfterFunc(ctx, func() { _, _ = server.Close(), l.Close() }) // server may not know l yet
 	defer stop()
 	if err := server.Serve(l); ctx.Err() == nil {
 		return fmt.Errorf("serving SMTP: %w", err)
