@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/internal/postgres"
+	"intumwa/texts"
 )
 
 // keysOf returns the keys of a JSON object, or of the first one of an array, in order.
@@ -43,6 +43,7 @@ func keysOf(t *testing.T, text string) (keys []string) {
 func TestInterface(t *testing.T) {
 	s := newAdminOf(t)
 	s.exec(`insert into links (name, carrier, state) values ('leo-1', 'leo', 'bound')`)
+	today := time.Now().In(texts.Bujumbura)
 	for _, row := range []struct{ command, keys string }{
 		{"user create --email a@example.com --name A --password-stdin", "user_id email"},
 		{"token create --user a@example.com --name A", "token_id token"},
@@ -51,9 +52,9 @@ func TestInterface(t *testing.T) {
 		{"company set --id 1 --smart-encoding=true", "company_id approved verified"},
 		{"credits add --company 1 --amount 5 --note paid", "company_id credits"},
 		{"credits add --company 1 --amount 5 --correction --note mistake", "company_id credits"},
-		{"price set --company 1 --from " + postgres.Now().AddDate(0, 0, 2).Format(time.DateOnly) + " --bif 12.5",
+		{"price set --company 1 --from " + today.AddDate(0, 0, 2).Format(time.DateOnly) + " --bif 12.5",
 			"company_id valid_from bif"},
-		{"price set --company 1 --from " + postgres.Now().AddDate(0, 0, -postgres.Now().Day()+1).Format(time.DateOnly) +
+		{"price set --company 1 --from " + today.AddDate(0, 0, 1-today.Day()).Format(time.DateOnly) +
 			" --bif 12.5", "company_id valid_from bif"},
 		{"price list", "company_id valid_from bif"},
 		{"order create --company 1 --credits 10", "order_id company_id credits state total received left invoice"},
