@@ -308,7 +308,7 @@ admin company company_id company create --owner "$email" --name 'Demo company' -
 company=$(cat "$demo/company")
 admin sender sender_id sender create --company "$company" --name DEMO --approved
 admin token token token create --user "$email" --name demo
-admin price bif price set --from "$(date +%Y-%m-01)" --bif 10
+admin price bif price set --from "$(TZ=CAT-2 date +%Y-%m-01)" --bif 10 # of Burundi's month
 cp "$demo/token" "$run/token"
 rm -f "$demo/webhook" # the receiver's port may have changed
 admin webhook url webhook set --company "$company" --url "http://127.0.0.1:$webhook_port/" \
