@@ -170,8 +170,8 @@ func Answers(ctx context.Context, address string) bool {
 }
 
 // Ports below the ephemeral range: a program that was stopped finds its port free when it returns. A process hands out
-// a range of its own in turn, so neither two of its callers nor two processes pick the same one. Those of Redis Cluster
-// take a second port, 10,000 above.
+// a range in turn, so that two of its callers never pick the same one, and two processes hardly ever: one pair in 24
+// has the same range. A node of Redis Cluster takes a second port, 10,000 above.
 const (
 	firstPort   = 10_000
 	portsOfOne  = 400
