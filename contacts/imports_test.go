@@ -375,6 +375,10 @@ func TestImporterKilled(t *testing.T) {
 			}
 		}
 	}
+	_, err := d.pool.Exec(t.Context(), `CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END'; CREATE TRIGGER slowly BEFORE UPDATE OF position ON contact_imports
+		FOR EACH ROW EXECUTE FUNCTION slowly()`)
+	d.must(err)
 	position := 0
 	for range 3 {
 		kill := process()
@@ -384,6 +388,8 @@ func TestImporterKilled(t *testing.T) {
 	if position == lines {
 		t.Fatal("it was done before the last process was killed")
 	}
+	_, err = d.pool.Exec(t.Context(), `DROP TRIGGER slowly ON contact_imports`)
+	d.must(err)
 	process()
 	done := comes(func(x contacts.Import) bool { return x.DoneAt != nil })
 	if counts(done) != "20000 new, 0 changed, 0 unchanged, 0 refused, 0 repeated" {

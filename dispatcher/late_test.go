@@ -154,7 +154,9 @@ func TestLateBesideTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
-			b.configure(func(conf *setup.Carrier) { conf.OnAmbiguous = c.policy })
+			b.configure(func(conf *setup.Carrier) {
+				conf.OnAmbiguous, conf.RetryMin, conf.RetryMax = c.policy, time.Minute, time.Hour
+			})
 			m, first, second := b.begun(2), accepted("x"), 1
 			if c.policy == setup.AmbiguousAwaitReceipt {
 				first, second = ended(smpp.NotWritten, 0, smpp.ErrNotBound), 2

@@ -299,7 +299,7 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 	d := newDistrict(t, 1000)
 	other := d.customer(t, "other", 1000)
 	// This server process must detect the deadlock first.
-	if _, err := d.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500',
+	if _, err := d.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 1500',
 		current_database()); END $$`); err != nil {
 		t.Fatal(err)
 	}
@@ -324,6 +324,9 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 		requests = append(requests, r)
 	}
 	<-holds
+	for _, r := range requests {
+		r.came = time.Now()
+	}
 	// The committer's own lock wait is too short for a deadlock on a loaded machine.
 	requests, err := in.committer.try(t.Context(), requests, 20*time.Second)
 	if !postgres.GaveWay(err) {

@@ -92,7 +92,7 @@ func TestSameKeysInTwoProcesses(t *testing.T) {
 func TestKeysLockedElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	in := d.process(t)
-	const locked = 80
+	const locked = 200
 	d.lockRows(t, `INSERT INTO idempotency_keys (user_id, key, request) SELECT $1, 'locked ' || n, '\x01'
 		FROM generate_series(1, $2) n`, d.principal.UserID, locked)
 	began := time.Now()
