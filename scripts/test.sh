@@ -73,6 +73,7 @@ export INTUMWA_TEST_DATABASE_URL=$DATABASE_URL INTUMWA_TEST_REDIS_URL=$REDIS_URL
 export LOCK_ORDER=${LOCK_ORDER:-$dir/lock-order}
 mkdir -p "$LOCK_ORDER"
 export GORACE=atexit_sleep_ms=0 # otherwise a test binary sleeps for a second at exit
+export GOGC=300                 # as the gateway itself does; a tenth less processor
 # A failure ends only its package, so all failures are seen. The linter has run go vet.
 # shellcheck disable=SC2086 # both are lists of words
 step go test -race -vet=off -ldflags='-s -w' -p "$(getconf _NPROCESSORS_ONLN)" -timeout "$timeout" ${TESTFLAGS:-} $packages

@@ -44,8 +44,8 @@ func returnDatabase(server, name string) error {
 		var now string
 		var small bool
 		err := conn.QueryRow(ctx, `SELECT (`+shape+`),
-			(SELECT sum(pg_relation_size(oid)) < 4000000 FROM pg_class WHERE relnamespace = 'public'::regnamespace)
-			AND NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = 'public')`).Scan(&now, &small)
+			(SELECT sum(size) < 4000000 FROM `+files+`)
+			AND NOT EXISTS (SELECT FROM pg_statistic WHERE starelid >= 16384) -- of no system catalog`).Scan(&now, &small)
 		if err != nil || now != spare.pristine || !small {
 			return err
 		}
@@ -83,30 +83,36 @@ func inTurn(url string, do func(context.Context, *pgx.Conn) error) error {
 	})
 }
 
-// shape is a query with the same result for databases with the same schema and settings.
-const shape = `SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
-		SELECT concat_ws(',', relname, relkind, relchecks, reltriggers.n, reloptions, relacl) FROM pg_class
-			CROSS JOIN LATERAL (SELECT string_agg(tgname || tgenabled::text, ',' ORDER BY tgname) AS n FROM pg_trigger
-			WHERE tgrelid = pg_class.oid) reltriggers
-			WHERE relnamespace = 'public'::regnamespace
-		UNION ALL SELECT concat_ws(',', attrelid::regclass, attname, atttypid, attnotnull, attisdropped) FROM pg_attribute
-			WHERE attnum > 0 AND attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
-		UNION ALL SELECT concat_ws(',', conname, contype, convalidated) FROM pg_constraint
-		UNION ALL SELECT concat_ws(',', proname, md5(prosrc), proacl) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-		UNION ALL SELECT concat_ws(',', nspname, nspacl) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'
-		UNION ALL SELECT setconfig::text FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database
-		WHERE datname = current_database())
-		UNION ALL SELECT datconnlimit || ',' || datallowconn::text || coalesce(datacl::text, '') FROM pg_database
-		WHERE datname = current_database()
-		UNION ALL SELECT 'v' || version_id FROM intumwa_schema
-	) s(x)`
+// shape is a query with the same result for databases with the same schema and settings. A copy of the template has the
+// template's catalog rows, and whatever changes the schema writes other ones: it is enough to count them and to look at
+// the last transaction that wrote one.
+const shape = `SELECT string_agg(concat_ws(',', x.*), ' ') FROM (
+		SELECT count(*), max(xmin::text::bigint) FROM pg_class WHERE relnamespace = 'public'::regnamespace
+		UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_attribute
+		UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_attrdef
+		UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_trigger
+		UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_constraint
+		UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_index
+		UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_rewrite
+		UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_proc
+		UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'
+		UNION ALL SELECT count(*), 0 FROM pg_db_role_setting WHERE setdatabase = (SELECT oid FROM pg_database
+			WHERE datname = current_database())
+		UNION ALL SELECT datconnlimit, (datallowconn AND datacl IS NULL)::int FROM pg_database
+			WHERE datname = current_database()
+		UNION ALL SELECT count(*), max(version_id) FROM intumwa_schema
+	) x`
+
+// files are the tables and indexes with the sizes of their files. pg_relation_size would open each of them.
+const files = `(SELECT relname, relkind, size FROM pg_class, pg_database d,
+		pg_stat_file('base/' || d.oid || '/' || relfilenode, true)
+		WHERE datname = current_database() AND relnamespace = 'public'::regnamespace) files`
 
 // empty deletes all rows, resets all sequences and clears statistics.
 const empty = `DO $$ DECLARE t text; filled boolean; BEGIN
 	SET LOCAL session_replication_role = replica; -- no triggers
-	FOR t IN SELECT format('%I', relname) FROM pg_class
-			WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'intumwa_schema'
-			AND pg_relation_size(oid) > 0 LOOP
+	FOR t IN SELECT format('%I', relname) FROM ` + files + `
+			WHERE relkind = 'r' AND relname <> 'intumwa_schema' AND size > 0 LOOP
 		EXECUTE 'SELECT EXISTS (SELECT FROM ' || t || ')' INTO filled;
 		IF filled THEN EXECUTE 'DELETE FROM ' || t; END IF;
 	END LOOP;
