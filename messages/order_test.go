@@ -47,7 +47,7 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 		{"noting", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET pushed_at = NULL`,
 			func(ctx context.Context, d *testStore, ids []int64) (n int64, err error) {
 				before := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)
-				err = d.Pushed(ctx, ids)
+				err = d.Pushed(ctx, carrier, ids)
 				return int64(before - d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NULL`)), err
 			}},
 	} {

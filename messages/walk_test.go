@@ -112,7 +112,7 @@ func TestLost(t *testing.T) {
 		due[0].ID != ids[2] {
 		t.Errorf("due again: %+v, %v; want %d", due, err, ids[2])
 	}
-	if err := d.Pushed(t.Context(), lost()); err != nil {
+	if err := d.Pushed(t.Context(), carrier, lost()); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "lost after the push", lost(), nil)
@@ -122,6 +122,16 @@ func TestLost(t *testing.T) {
 	single.Queued = &minute
 	d.exec(`UPDATE outbox SET expires_at = now()`)
 	same(t, "lost and expired", lost(), nil)
+
+	d.exec(`UPDATE outbox SET pushed_at = NULL, expires_at = now() + interval '1 day'`)
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 hour' WHERE message_id = $1`, ids[1])
+	d.exec(`UPDATE outbox SET carrier = 'other' WHERE message_id = $1`, ids[6])
+	if err := d.Pushed(t.Context(), carrier, []int64{ids[1], ids[2], ids[6]}); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.count(`SELECT count(*) FROM outbox WHERE pushed_at IS NOT NULL AND message_id <> $1`, ids[2]); n != 0 {
+		t.Error("a message that was postponed or moved is marked as pushed")
+	}
 }
 
 // fill inserts n messages of one company's campaign and returns the first id.

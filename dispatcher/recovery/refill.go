@@ -83,7 +83,7 @@ func (d *Recovery) push(ctx context.Context, at core.LaneKey, group []outbox.Wai
 		ids[i] = w.ID
 	}
 	// Marked first: a link worker may take an entry at once and needs its row unlocked.
-	if err := d.Store.Outbox.Pushed(ctx, ids); err != nil {
+	if err := d.Store.Outbox.Pushed(ctx, at.Carrier, ids); err != nil {
 		return err
 	}
 	if err := d.Queue.Push(ctx, items); err != nil {

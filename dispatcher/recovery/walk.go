@@ -73,11 +73,6 @@ func (d *Recovery) WalkOutbox(ctx context.Context) error {
 	}
 	all.Lost = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Lost), byID),
 		func(a, b outbox.Waiting) bool { return a.ID == b.ID })
-	slices.Sort(all.Quiet)
-	all.Lost = slices.DeleteFunc(all.Lost, func(m outbox.Waiting) bool { // quieten postpones it
-		_, quiet := slices.BinarySearch(all.Quiet, m.ID)
-		return quiet
-	})
 	return errors.Join(failed, d.expire(ctx, all.Expired), d.quieten(ctx, all.Quiet), d.readdress(ctx, all.Stranded),
 		d.pushAll(ctx, all.Lost), d.missClaimants(ctx, all.Claimants), d.Store.Outbox.KeepBacklogs(ctx, counted))
 }

@@ -266,11 +266,15 @@ func (s *Store) Unpushed(ctx context.Context, carriers []string, lanes []int16, 
 		ORDER BY due_at LIMIT $3`, carriers, lanes, limit)
 }
 
-// Pushed records that the messages are on the queue now. A row that is just being claimed is skipped.
-func (s *Store) Pushed(ctx context.Context, ids []int64) error {
+// Pushed records that due messages are on a carrier's queue now. A row that is just being claimed is skipped, and so is
+// one that was postponed or moved since it was read: its mark would keep Unpushed from it.
+//
+// The empty string is for the planner, as in claimByID.
+func (s *Store) Pushed(ctx context.Context, carrier string, ids []int64) error {
 	if _, err := s.pool.Exec(ctx, `
-		WITH free AS (SELECT message_id FROM outbox WHERE message_id = ANY($1) AND claimed_by IS NULL FOR UPDATE SKIP LOCKED)
-		UPDATE outbox o SET pushed_at = now() FROM free WHERE o.message_id = free.message_id`, ids); err != nil {
+		WITH free AS (SELECT message_id FROM outbox WHERE message_id = ANY($2) AND carrier || '' = $1 AND due_at <= now()
+			AND claimed_by IS NULL FOR UPDATE SKIP LOCKED)
+		UPDATE outbox o SET pushed_at = now() FROM free WHERE o.message_id = free.message_id`, carrier, ids); err != nil {
 		return fmt.Errorf("noting pushed messages: %w", err)
 	}
 	return nil
