@@ -205,6 +205,7 @@ func TestFencing(t *testing.T) {
 	const ghost, heir = 1, 2
 	ids := d.pending(3)
 	lost := claimsOf(d.claim(ghost, ids...))
+	d.exec(`UPDATE outbox SET begun = false`)
 	if n := d.freed(ghost); n != 3 {
 		t.Fatalf("%d freed", n)
 	}
@@ -392,6 +393,8 @@ func TestReturn(t *testing.T) {
 	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2], false); err != nil {
 		t.Fatal(err)
 	}
+	d.exec(`UPDATE outbox SET due_at = now() + interval '20 minutes', since = now() + interval '20 minutes'
+		WHERE message_id = $1`, ids[2])
 	for _, want := range []int64{2, 0} {
 		if n, err := d.Return(t.Context(), rerouting.To{Carrier: carrier}, 10); err != nil || n != want {
 			t.Errorf("%d handed back, %v; want %d", n, err, want)
@@ -400,6 +403,9 @@ func TestReturn(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = o.carrier
 		WHERE o.carrier = $1`, carrier); n != 3 {
 		t.Errorf("%d wait for it, want 3", n)
+	}
+	if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at > now()`, ids[2]); n != 1 {
+		t.Error("quiet hours are over early")
 	}
 }
 
@@ -613,6 +619,7 @@ func TestFreeKeepsOptOuts(t *testing.T) {
 	}
 	free := func(dead int64) {
 		t.Helper()
+		d.exec(`UPDATE outbox SET begun = false WHERE message_id = $1`, ids[1])
 		if n := d.freed(dead); n != 2 {
 			t.Fatalf("%d are freed", n)
 		}

@@ -118,6 +118,11 @@ func TestLeaving(t *testing.T) {
 			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at <= now()`, cut); n != 1 {
 				t.Error("the carrier is open again, and its message is not due")
 			}
+			d.pending(1)
+			d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })
+			if handed, failed := d.leaves(false); len(handed)+len(failed) > 0 {
+				t.Errorf("the carrier is open again: handed %v, failed %v", handed, failed)
+			}
 		})
 	}
 }

@@ -261,9 +261,13 @@ func TestSuspendBacklog(t *testing.T) {
 		t.Errorf("%d are put off and %d suspended, want 4 and 5, %v", n, d.suspended(), err)
 	}
 	d.exec(`UPDATE senders SET approved = true`)
+	d.exec(`UPDATE outbox SET since = now() + interval '1 hour' WHERE message_id = $1`, ids[5]) // put off for quiet hours
 	if n, next, err := d.releasing.FollowApproval(ctx, demo, 0); next != 0 || n != 0 || err != nil {
 		t.Errorf("of an approved sender %d are put off, %v", n, err)
 	}
 	d.followApprovals()
-	same(t, "released", idsOf(d.claim(7, ids...)), ids[1:])
+	same(t, "released", idsOf(d.claim(7, ids...)), ids[1:5])
+	if d.suspended() != 0 {
+		t.Error("a message that was put off is suspended still")
+	}
 }

@@ -119,12 +119,16 @@ type Evacuated struct {
 }
 
 // Evacuate takes what waits for a retired carrier away from it, as dispatchers do all the time, until nothing is left
-// or the time is over. pool has BatchUpdates; to returns a carrier of the configuration.
+// or the time is over. It is an error if the carrier is open again. pool has BatchUpdates; to returns a carrier of the
+// configuration.
 func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund setup.Refund, carrier string,
 	to func(name string) rerouting.To, within time.Duration) (done Evacuated, err error) {
 	list, err := rerouting.Retirements(ctx, pool)
 	if err != nil {
 		return done, err
+	}
+	if !slices.ContainsFunc(list, func(r rerouting.Retired) bool { return r.Carrier == carrier }) {
+		return done, fmt.Errorf("%s is not retired any more", carrier)
 	}
 	l := leaving{pool: pool, store: messages.New(pool), hooks: hooks, refunds: refund.Pays,
 		did: func(_ string, handed map[string]int64, settled []messages.Settled, _ int) {

@@ -51,15 +51,16 @@ func (s *Store) Claims(ctx context.Context, after int64) (claims []ClaimedRow, n
 	return claims, next, err
 }
 
-// Free releases the claims of a dead dispatcher, and returns how many. A carrier can have nothing of these messages, or
-// what it may have is recorded. It skips claims that have ended, and locked rows: the next call frees those.
+// Free releases claims of a dead dispatcher that have not begun, and returns how many: a carrier can have nothing of
+// these messages, or what it may have is recorded. It skips claims that have ended or have begun since they were listed
+// (Claims), and locked rows: the next call deals with those.
 func (s *Store) Free(ctx context.Context, db postgres.DB, dispatcher int64, claims []messages.Claim) (int64, error) {
 	ids, epochs := messages.InOrder(claims)
 	tag, err := db.Exec(ctx, `
 		WITH dead AS (
 			SELECT message_id FROM outbox o JOIN unnest($2::bigint[], $3::int[]) u(id, epoch) ON o.message_id = u.id
 				AND o.epoch = u.epoch
-			WHERE o.claimed_by = $1 FOR UPDATE OF o SKIP LOCKED
+			WHERE o.claimed_by = $1 AND NOT (o.begun AND o.attempts > 0) FOR UPDATE OF o SKIP LOCKED
 		)
 		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL FROM dead WHERE o.message_id = dead.message_id`, dispatcher,
 		ids, epochs)

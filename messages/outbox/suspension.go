@@ -57,7 +57,7 @@ func (s *Store) Suspensions(ctx context.Context) ([]Suspension, error) {
 func (s *Store) FollowApproval(ctx context.Context, h Suspension, after int64) (n, next int64, err error) {
 	which, due := `o.due_at < `+suspendedUntil+` AND `+claimSuspends, suspendedUntil
 	if h.Over {
-		which, due = `o.due_at = `+suspendedUntil, `now()`
+		which, due = `o.due_at = `+suspendedUntil, `greatest(now(), o.since)` // not before the end of quiet hours
 	}
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		n, next = 0, 0 // of an earlier attempt

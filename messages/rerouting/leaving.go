@@ -2,6 +2,7 @@ package rerouting
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -69,8 +70,7 @@ func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers 
 				WHERE o.message_id = u.id AND `+stays+`
 		)
 		UPDATE outbox o SET carrier = u.next, original_carrier = NULL, pushed_at = NULL,
-			due_at = CASE WHEN o.due_at < now() + `+soonDue+
-			` AND coalesce(o.since <= now(), true) THEN least(o.due_at, now()) ELSE o.due_at END
+			due_at = `+dueThere+`
 		FROM unnest($1::bigint[], $2::text[]) u(id, next)
 		WHERE o.message_id = u.id AND u.next <> '' AND NOT `+stays+` RETURNING o.message_id, u.next`,
 		`WITH `+messages.KeptRefusals+` DELETE FROM outbox o WHERE o.message_id = ANY($1) AND NOT `+
@@ -89,13 +89,20 @@ func (s *Store) LeaveScheduled(ctx context.Context, tx pgx.Tx, from string, take
 }
 
 // leave locks the rows of messages and of the table in which they wait (find: their ids, and the carriers that they go
-// to), then moves those that have one, and takes those that have none.
+// to), then moves those that have one, and takes those that have none. It does nothing once the carrier is open again:
+// its caller may have read the retirement long before. Until the transaction ends nobody opens it (Reopen).
 func leave(ctx context.Context, tx pgx.Tx, from, find string, args []any, move, take string) (l Leaving, err error) {
 	var all, none []int64
 	var nexts []string
 	var id int64
 	var next string
 	doing := "taking messages away from " + from
+	if err := tx.QueryRow(ctx, `SELECT FROM retired_carriers WHERE carrier = $1 FOR KEY SHARE`, from).Scan(); errors.Is(err,
+		pgx.ErrNoRows) {
+		return l, nil
+	} else if err != nil {
+		return l, fmt.Errorf("%s: %w", doing, err)
+	}
 	if err := postgres.Each(ctx, tx, doing, []any{&id, &next}, func() error {
 		if all, nexts = append(all, id), append(nexts, next); next == "" {
 			none = append(none, id)

@@ -85,6 +85,11 @@ func (s *Store) Reroute(ctx context.Context, from string, to To, lane int, after
 // soonDue exceeds any pause between attempts. Suspended messages are due long after.
 const soonDue = `interval '1 hour'`
 
+// dueThere is when another carrier sends a message o of the outbox: at once if it only waits for its next attempt. The
+// end of quiet hours (since) and a suspension stay.
+const dueThere = `CASE WHEN o.due_at < now() + ` + soonDue +
+	` AND coalesce(o.since <= now(), true) THEN least(o.due_at, now()) ELSE o.due_at END`
+
 // Return hands up to limit untried messages back to their first carrier and returns how many.
 func (s *Store) Return(ctx context.Context, original To, limit int) (int64, error) {
 	return s.hand(ctx, original, `NULL`,
@@ -106,8 +111,7 @@ func (s *Store) hand(ctx context.Context, to To, original, which string, args ..
 		` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
 			UPDATE outbox o SET carrier = $1, original_carrier = `+original+
-		`, pushed_at = NULL, due_at = CASE WHEN o.due_at < now() + `+soonDue+
-		` THEN least(o.due_at, now()) ELSE o.due_at END FROM moved WHERE o.message_id = moved.message_id
+		`, pushed_at = NULL, due_at = `+dueThere+` FROM moved WHERE o.message_id = moved.message_id
 		)
 		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, args...)
 	if err != nil {
