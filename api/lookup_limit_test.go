@@ -30,7 +30,7 @@ func TestLookupsAreLimited(t *testing.T) {
 	w.sender("sender", "ACME", "BI", true)
 	w.credits("sender", 1000)
 	pool, err := postgres.Open(t.Context(), w.pool.Config().ConnString(),
-		postgres.Options{MaxConns: 1, StatementTimeout: 4 * time.Second})
+		postgres.Options{MaxConns: 1, StatementTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -233,7 +233,8 @@ func TestStaleVerdict(t *testing.T) {
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousFail })
 	m := b.begun(1)
 	b.exec(`UPDATE outbox SET begun = true`) // after the claim was listed
-	if n, err := b.d.core.Store.Outbox.Free(t.Context(), b.pool, 7, []messages.Claim{m.Msg.Claim()}); n != 0 || err != nil {
+	listed := []messages.Claim{m.Msg.Claim()}
+	if n, err := b.d.core.Store.Outbox.Free(t.Context(), b.pool, 7, listed); n != 0 || err != nil {
 		t.Errorf("%d claims that have begun are freed, %v", n, err)
 	}
 	b.exec(`UPDATE outbox SET claimed_by = NULL`)

@@ -193,6 +193,7 @@ func TestAcquire(t *testing.T) {
 func TestIDAfterPromotion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.d.core.Opts.DeadAfter = time.Minute // half of it is the time of a renewal
 	one, two := core.NewLeases(b.pool, b.d.core.Log, b.d.core.Opts), core.NewLeases(b.pool, b.d.core.Log, b.d.core.Opts)
 	if err := one.Register(t.Context()); err != nil {
 		t.Fatal(err)

@@ -34,9 +34,9 @@ func TestEnd(t *testing.T) {
 	}
 	ids := w.send(notes...)
 	w.start(mno.mno(func(c *setup.Carrier) { // a busy machine answers within
-		c.Links[0].DrainTimeout, c.Links[0].UnbindTimeout = 10*time.Second, 10*time.Second
+		c.Links[0].DrainTimeout, c.Links[0].UnbindTimeout, c.Links[0].TPS = 10*time.Second, 10*time.Second, 50
 	}))
-	w.until("some are out", func() bool { return mno.Stats().Accepted > 100 })
+	w.until("some are out", func() bool { return mno.Stats().Accepted > 50 })
 	w.stop()
 	if left := w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`); left != 0 {
 		t.Errorf("%d messages are still claimed", left)
@@ -103,7 +103,7 @@ func TestClaimsBehindAFullWindow(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
 	w.sendMany(30, "00")
-	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].Window = 10 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].Window, c.Links[0].UnknownHold = 10, 5*time.Minute }))
 	w.until("the window is full", func() bool { return mno.Stats().Submits == 10 })
 	others := func() bool { return w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`) == 20 }
 	w.until("one that was claimed as the last slot was taken is given back", others)
@@ -163,9 +163,9 @@ func TestSingleOvertakesCampaign(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{})
-	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].TPS = 20 }))
+	w.start(mno.mno(func(c *setup.Carrier) { c.Links[0].TPS = 5 }))
 	campaign := w.campaign(1, 400, "campaign")
-	w.until("the campaign is on its way", func() bool { return mno.Stats().Accepted > 10 })
+	w.until("the campaign is on its way", func() bool { return mno.Stats().Accepted > 3 })
 	to := w.number("00")
 	single := w.send(note{to: to, company: 1})
 	before := int(mno.Stats().Accepted)

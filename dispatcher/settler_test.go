@@ -411,7 +411,7 @@ func TestPoison(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the settler is stuck")
 	}
 	for _, m := range good {

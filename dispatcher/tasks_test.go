@@ -131,6 +131,7 @@ func TestTasksInOneProcess(t *testing.T) {
 	b := newBench(t)
 	other := b.beside(8)
 	for _, d := range []*Dispatcher{b.d, other.d} {
+		d.core.Opts.DeadAfter = time.Minute // nobody renews them
 		if err := d.member.Register(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +184,7 @@ func TestRecoveryGoesOn(t *testing.T) {
 		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', $2,
 			now() + interval '1 day' FROM m`, backlog, messages.LaneBatch)
 	b.d.core.Opts.SweepInterval = 50 * time.Millisecond
-	b.exec(`CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END'`)
+	b.exec(`CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.004); RETURN NEW; END'`)
 	b.exec(`CREATE TRIGGER slowly BEFORE UPDATE OF due_at ON outbox FOR EACH ROW WHEN (NEW.due_at > '9000-01-01'
 		AND NEW.message_id % 20 = 0) EXECUTE FUNCTION slowly()`)
 	b.exec(`UPDATE senders SET approved = false`)

@@ -127,11 +127,16 @@ func TestAlive(t *testing.T) {
 	b.exec(`INSERT INTO dispatchers (id, name, seen_at) VALUES (1, 'of the backup', now() - interval '1 minute'),
 		(2, 'of a clock that was ahead', now() + interval '1 minute')`)
 	alive(0)
+	b.d.core.Opts.DeadAfter = time.Minute
 	if err := b.d.member.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	defer b.d.member.Leave()
-	alive(1)
+	until(t, "one that renews its row works", func() bool { // within DeadAfter before
+		err := b.d.member.Renew(t.Context())
+		n, err2 := core.Alive(t.Context(), b.pool)
+		return err == nil && err2 == nil && n == 1
+	})
 }
 
 // TestSentAgainMayBeThere: a message that an operator sends again goes out although several submit records are

@@ -107,7 +107,7 @@ func TestAnotherBackend(t *testing.T) {
 		began time.Time
 		known bool
 	}{{"another", began, true}, {"the same", time.Now(), false}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), map[bool]time.Duration{true: time.Minute, false: 2 * time.Second}[try.known])
 		took, err := in.committer.tookEffect(ctx, &written{backend: tx.Backend(), began: try.began, requests: lost})
 		cancel()
 		if took || (err == nil) != try.known {

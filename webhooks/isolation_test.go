@@ -180,7 +180,7 @@ func TestNewEventsDoNotOvertakeForEver(t *testing.T) {
 	enqueue(t, w, 1, 1000, 256) // the room is full
 	enqueue(t, elsewhere, 1, 1, 1)
 	next := int64(2000)
-	for deadline := time.Now().Add(15 * time.Second); only(t, w, 1).State != StateDelivered; next += 20 {
+	for deadline := time.Now().Add(patience); only(t, w, 1).State != StateDelivered; next += 20 {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d calls, and an event that came before them still waits", s.count())
 		}

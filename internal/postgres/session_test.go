@@ -12,7 +12,7 @@ import (
 )
 
 // recovery is how soon a server that is writable again must be used.
-const recovery = 5 * time.Second
+const recovery = 15 * time.Second
 
 // TestReadOnlySessions: a server is read-only for a while. Soon after it is writable again a program that writes once
 // in 400 ms succeeds, however its sessions came to be read-only, and health probes pass.

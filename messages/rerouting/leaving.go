@@ -97,10 +97,11 @@ func leave(ctx context.Context, tx pgx.Tx, from, find string, args []any, move, 
 	var id int64
 	var next string
 	doing := "taking messages away from " + from
-	if err := tx.QueryRow(ctx, `SELECT FROM retired_carriers WHERE carrier = $1 FOR KEY SHARE`, from).Scan(); errors.Is(err,
-		pgx.ErrNoRows) {
+	err = tx.QueryRow(ctx, `SELECT FROM retired_carriers WHERE carrier = $1 FOR KEY SHARE`, from).Scan()
+	if errors.Is(err, pgx.ErrNoRows) {
 		return l, nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return l, fmt.Errorf("%s: %w", doing, err)
 	}
 	if err := postgres.Each(ctx, tx, doing, []any{&id, &next}, func() error {

@@ -48,6 +48,7 @@ func (w *town) open(account int64, process, mode string) int64 {
 	if err != nil {
 		w.Fatal(err)
 	}
+	w.exec(`UPDATE smpp_binds SET seen_at = now() + interval '1 minute' WHERE id = $1`, id) // nobody renews it
 	return id
 }
 
