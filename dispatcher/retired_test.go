@@ -95,6 +95,16 @@ func TestUnansweredOfRetired(t *testing.T) {
 	}
 }
 
+// TestReopenedMeanwhile: an operator who still takes messages away from a carrier learns that it is open again.
+func TestReopenedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if _, err := recovery.Evacuate(t.Context(), b.pool, b.d.core.Webhooks, setup.RefundNever, "lumitel", toAny,
+		time.Second); err == nil || err.Error() != "lumitel is not retired any more" {
+		t.Error(err)
+	}
+}
+
 // TestFailoverAndRetired: a message fails over to no retired carrier. One of a retired carrier goes to the successor,
 // not to a failover carrier, and does not come back while its first carrier is retired.
 func TestFailoverAndRetired(t *testing.T) {
