@@ -38,6 +38,9 @@ func (s *Store) RunTallies(ctx context.Context, log *slog.Logger) error {
 			if more, err = do(ctx); err != nil && ctx.Err() == nil {
 				log.Warn("searches and charts fall behind; trying again", "event", "tally_failed", "task", task, "error", err)
 			}
+			if !more && err == nil { // it found nothing to do, even if that took long
+				return
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(min(time.Duration(rest)*time.Since(start), tallyRestMost)):
