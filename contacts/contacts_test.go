@@ -284,6 +284,29 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// TestLeaveWaits: a number leaves a group that an import lets it join at the same time.
+func TestLeaveWaits(t *testing.T) {
+	d := newTestStore(t)
+	group := d.group(1, "Parents")
+	d.put(1, entry("+25779000001", "Aline"))
+	d.behind(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := d.In(tx).Put(ctx, 1, []contacts.Entry{entry("+25779000001", "", group)})
+		return err
+	}, func() error {
+		return pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
+			left, err := d.Leave(t.Context(), tx, 1, group, "+25779000001")
+			if !left {
+				t.Error("it has not left")
+			}
+			return err
+		})
+	})
+	if c := d.byNumber(1, "+25779000001"); len(c.Groups) > 0 {
+		t.Error("it is still a member:", c.Groups)
+	}
+	d.exact()
+}
+
 // TestSameTime: what happens to contacts and groups at the same time leaves exact counts, and nobody waits for ever.
 func TestSameTime(t *testing.T) {
 	d := newTestStore(t)

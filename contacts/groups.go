@@ -387,6 +387,10 @@ func mayJoin(known, room bool, err error) error {
 // Leave ends a number's membership of a company's group in the caller's transaction; it stays a contact. left is false
 // if it was no member.
 func (s *Store) Leave(ctx context.Context, tx pgx.Tx, company, group int64, number sms.Number) (left bool, err error) {
+	// In a statement of its own: the next one sees what is committed until then.
+	if _, err := lock(ctx, tx, company, `phone_number = $2`, string(number)); err != nil {
+		return false, err
+	}
 	err = tx.QueryRow(ctx, `WITH member AS (
 			SELECT id FROM contacts WHERE company_id = $1 AND phone_number = $3 FOR NO KEY UPDATE
 		), locked AS (

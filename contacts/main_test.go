@@ -2,7 +2,9 @@ package contacts_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -62,6 +64,29 @@ func (d *testStore) byNumber(company int64, number sms.Number) contacts.Contact 
 	c, err := d.ByNumber(d.Context(), company, number)
 	d.must(err)
 	return c
+}
+
+// behind runs do after first in an open transaction, and commits that one as soon as do waits for it.
+func (d *testStore) behind(first func(ctx context.Context, tx pgx.Tx) error, do func() error) {
+	d.Helper()
+	done := make(chan error, 1)
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		if err := first(ctx, tx); err != nil {
+			return err
+		}
+		go func() { done <- do() }()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			var waits bool
+			if err := d.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+				AND wait_event_type = 'Lock')`).Scan(&waits); waits || err != nil {
+				return err
+			}
+			if time.Now().After(end) {
+				return errors.New("nobody waits")
+			}
+		}
+	})
+	d.must(<-done)
 }
 
 // exact fails unless all counts are those of the rows.
