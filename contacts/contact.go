@@ -251,7 +251,7 @@ type Selection struct {
 const deleteStep = 5000
 
 // DeleteSome deletes up to 5,000 of the selected contacts with their memberships, and returns how many; 0: none is
-// left.
+// left, or those found have all left the group just now.
 func (s *Store) DeleteSome(ctx context.Context, company int64, which Selection) (deleted int, err error) {
 	condition, argument := `id = ANY($2)`, any(which.IDs)
 	switch {
@@ -266,6 +266,10 @@ func (s *Store) DeleteSome(ctx context.Context, company int64, which Selection) 
 			args = append(args, deleteStep)
 		}
 		ids, err := lock(ctx, tx, company, condition, args...)
+		if err == nil && which.Group != 0 { // somebody may have left it before the lock
+			ids, err = postgres.All(ctx, tx, "looking for members", pgx.RowTo[int64], `SELECT contact_id FROM contact_members
+				WHERE group_id = $1 AND contact_id = ANY($2)`, which.Group, ids)
+		}
 		if err != nil {
 			return err
 		}

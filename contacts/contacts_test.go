@@ -307,6 +307,25 @@ func TestLeaveWaits(t *testing.T) {
 	d.exact()
 }
 
+// TestDeleteMembersWaits: a contact that leaves a group while its members are deleted stays.
+func TestDeleteMembersWaits(t *testing.T) {
+	d := newTestStore(t)
+	group := d.group(1, "Parents")
+	d.put(1, entry("+25779000001", "Aline", group), entry("+25779000002", "Éric", group))
+	d.behind(func(ctx context.Context, tx pgx.Tx) error {
+		_, err := d.Leave(ctx, tx, 1, group, "+25779000001")
+		return err
+	}, func() error {
+		n, err := d.DeleteSome(t.Context(), 1, contacts.Selection{Group: group})
+		if n != 1 {
+			t.Errorf("%d deleted", n)
+		}
+		return err
+	})
+	d.byNumber(1, "+25779000001")
+	d.exact()
+}
+
 // TestSameTime: what happens to contacts and groups at the same time leaves exact counts, and nobody waits for ever.
 func TestSameTime(t *testing.T) {
 	d := newTestStore(t)
