@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/xuri/excelize/v2"
 
 	"intumwa/contacts"
@@ -452,4 +453,38 @@ func TestFullBook(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestRoomMeanwhile: an import goes on if another process had room for the lines at which one met the limit, before
+// that one could end it.
+func TestRoomMeanwhile(t *testing.T) {
+	d := newImporting(t)
+	const lines = 2001 // more than a step
+	x := d.check(contacts.File{Company: 1, Name: "a", Content: bigFile(79000000, lines)})
+	d.confirm(x)
+	_, err := d.pool.Exec(t.Context(), `INSERT INTO contact_books (company_id, contacts) VALUES (1, $1)`,
+		contacts.MaxContacts)
+	d.must(err)
+	config, turns := d.pool.Config(), 0
+	config.PrepareConn = func(ctx context.Context, _ *pgx.Conn) (bool, error) {
+		if turns++; turns == 2 { // after the step, before the end
+			_, err := d.pool.Exec(ctx, `UPDATE contact_books SET contacts = 0`)
+			d.must(err)
+			_, err = d.MergeNext(ctx)
+			d.must(err)
+		}
+		return true, nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	d.must(err)
+	defer pool.Close()
+	_, err = contacts.NewImports(pool, plan, slog.New(slog.DiscardHandler)).MergeNext(t.Context())
+	d.must(err)
+	if turns != 2 {
+		t.Errorf("%d transactions", turns)
+	}
+	if done, err := d.Merge(t.Context(), 1, x.ID); err != nil || done.Stopped != "" || done.Added != lines {
+		t.Errorf("stopped %q, %s, %v", done.Stopped, counts(done), err)
+	}
+	d.exact()
 }

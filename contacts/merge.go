@@ -123,6 +123,7 @@ func (i *Imports) Merge(ctx context.Context, company, id int64) (Import, error) 
 
 func (i *Imports) merge(ctx context.Context, which string, args ...any) (found bool, err error) {
 	var x Import
+	var from int // the position before the step
 	err = postgres.InTx(ctx, i.pool, func(tx pgx.Tx) error {
 		due, err := postgres.All(ctx, tx, "taking an import", scanImport, `SELECT `+importColumns+` FROM contact_imports
 			WHERE confirmed_at IS NOT NULL AND done_at IS NULL AND `+which+` ORDER BY due_at LIMIT 1
@@ -133,7 +134,7 @@ func (i *Imports) merge(ctx context.Context, which string, args ...any) (found b
 		if found = len(due) > 0; !found {
 			return nil
 		}
-		x = due[0]
+		x, from = due[0], due[0].Position
 		return x.step(ctx, tx)
 	})
 	stopped := ""
@@ -145,7 +146,14 @@ func (i *Imports) merge(ctx context.Context, which string, args ...any) (found b
 	switch {
 	case stopped != "":
 		x.Stopped = stopped
-		err = postgres.InTx(ctx, i.pool, func(tx pgx.Tx) error { return x.end(ctx, tx) })
+		err = postgres.InTx(ctx, i.pool, func(tx pgx.Tx) error {
+			same, err := tx.Exec(ctx, `SELECT FROM contact_imports WHERE id = $1 AND position = $2 AND done_at IS NULL
+				FOR UPDATE`, x.ID, from)
+			if err != nil || same.RowsAffected() == 0 { // another process had room for these lines meanwhile
+				return err
+			}
+			return x.end(ctx, tx)
+		})
 	case err != nil && x.ID != 0:
 		_, late := i.pool.Exec(ctx, `UPDATE contact_imports SET due_at = now() + $2::interval WHERE id = $1`, x.ID, again)
 		err = errors.Join(err, late)
