@@ -116,7 +116,9 @@ func (a Actor) DeleteGroup(ctx context.Context, company, id int64) (was contacts
 	if was.Members > largeGroup {
 		err := a.note(ctx, on("contacts.group_leave", "group", id, company, nil, fields{"contacts": was.Members}))
 		for n := 1; n > 0 && err == nil; {
-			n, err = store.EmptyGroup(ctx, company, id)
+			if err = a.unused(ctx, id); err == nil { // a route may be added at any moment
+				n, err = store.EmptyGroup(ctx, company, id)
+			}
 		}
 		if err != nil {
 			return was, err

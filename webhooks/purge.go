@@ -46,15 +46,18 @@ const purgeDelivered = `
 		AND at < now() - $1::interval LIMIT $2))`
 
 // purgeStatements delete at most $2 old deliveries each, by index: those given up, and those that wait for an inactive
-// endpoint. DELETE has no LIMIT: the rows are found first, and deleted by their addresses (ctid).
+// endpoint. DELETE has no LIMIT: the rows are found first, and deleted by their addresses (ctid). PostgreSQL before
+// 13.23, 14.20, 15.15, 16.11 and 17.7 then takes the row's latest version, so the outer conditions keep one that is due
+// again; no index serves them.
 var purgeStatements = []string{
 	`DELETE FROM webhook_undelivered WHERE ctid = ANY(ARRAY(
-		SELECT ctid FROM webhook_undelivered WHERE due = 'infinity' AND at < now() - $1::interval ORDER BY at LIMIT $2))`,
+		SELECT ctid FROM webhook_undelivered WHERE due = 'infinity' AND at < now() - $1::interval ORDER BY at LIMIT $2))
+		AND NOT isfinite(due)`,
 	`DELETE FROM webhook_undelivered WHERE ctid = ANY(ARRAY(
 		SELECT u.place FROM webhook_endpoints e CROSS JOIN LATERAL (
 			SELECT ctid AS place FROM webhook_undelivered
 			WHERE company_id = e.company_id AND due < now() - $1::interval AND at < now() - $1::interval ORDER BY due LIMIT $2) u
-		LIMIT $2))`,
+		LIMIT $2)) AND due + $1::interval < now()`,
 }
 
 // purge deletes a batch of deliveries older than Options.Retention. Of the delivered ones it covers a part of their

@@ -3,6 +3,8 @@ package webhooks
 import (
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // TestPurge: deliveries older than the retention are deleted with everything that belongs to them, and
@@ -39,6 +41,39 @@ func TestPurge(t *testing.T) {
 	}
 	if page, _, err := w.Deliveries(t.Context(), 1, Filter{State: StateFailed}, 0, 100); err != nil || len(page) != 5 {
 		t.Errorf("%d left, %v", len(page), err)
+	}
+}
+
+// TestPurgeWaits: what is due again while a purge waits for it stays. With PostgreSQL from 15.15 on, that needs
+// no condition.
+func TestPurgeWaits(t *testing.T) {
+	for name, try := range map[string]struct {
+		due   string
+		again func(w *Webhooks, tx pgx.Tx) error
+	}{
+		"resent": {`'infinity'`, func(w *Webhooks, tx pgx.Tx) error { return errOf(w.In(tx).Resend(t.Context(), 1, idSpan)) }},
+		"recovered": {`'infinity'`, func(w *Webhooks, tx pgx.Tx) error {
+			return errOf(w.In(tx).Recover(t.Context(), 1, time.Now().AddDate(0, 0, -7)))
+		}},
+		"tried": {`now() - interval '25 hours'`, func(_ *Webhooks, tx pgx.Tx) error {
+			return errOf(tx.Exec(t.Context(), `UPDATE webhook_undelivered SET due = now() + interval '1 hour'`))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
+			setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+			giveUp(t, w, 1, 1, 1)
+			perform(t, w, `UPDATE webhook_undelivered SET at = now() - interval '25 hours', due = `+try.due)
+			var gone int64
+			err := behind(t, w, func(tx pgx.Tx) error { return try.again(w, tx) }, func() (err error) {
+				gone, _, err = w.purge(t.Context(), 0, 10)
+				return err
+			})
+			if err != nil || gone != 0 {
+				t.Errorf("%d deleted, %v", gone, err)
+			}
+			only(t, w, 1)
+		})
 	}
 }
 
