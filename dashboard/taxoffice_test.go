@@ -97,6 +97,10 @@ func (p *person) asksTaxOffice(office *taxOffice, company int64) {
 		return w.count(`select count(*) from ebms_reports where refused_at is not null`) == 2
 	})
 	p.open("/admin/ebms")
+	w.exec(`update ebms_reports set claimed_until = now() + interval '1 minute' where name = $1`, first)
+	p.press("ebms.again", first)
+	p.sees("flash.ebms.claimed")
+	w.exec(`update ebms_reports set claimed_until = null where name = $1`, first)
 	p.tap("ebms.other", first)
 	p.submit("ebms.settle", "flash.ebms.settled", "note", "On paper, 12 November")
 	p.tap("ebms.other", second)

@@ -138,6 +138,7 @@ const MaxNote = 500
 
 // Errors of [Again]. Their texts are for the user.
 const (
+	ErrClaimed  refusal = "the invoice is being reported: try again in a minute"
 	ErrNoReport refusal = "the invoice is not reported to the eBMS: it was issued while ebms was not configured, or is " +
 		"a receipt; an invoice that you report by hand is recorded with --settled"
 	ErrFinished refusal = "the OBR has the invoice already, or it was settled by hand"
@@ -153,7 +154,7 @@ func (r refusal) Error() string { return string(r) }
 func (refusal) ForUser() {}
 
 // Again carries out a person's decision in the caller's transaction. Reports are as they were and are. The errors are
-// [ErrNoReport], [ErrFinished] and [ErrNote].
+// [ErrNoReport], [ErrFinished], [ErrClaimed] and [ErrNote].
 func Again(ctx context.Context, tx pgx.Tx, name string, to Retry) (was, is Report, err error) {
 	note := strings.TrimSpace(to.Settled)
 	if utf8.RuneCountInString(note) > MaxNote || strings.ContainsFunc(note, func(r rune) bool { return r < ' ' }) ||
@@ -167,12 +168,19 @@ func Again(ctx context.Context, tx pgx.Tx, name string, to Retry) (was, is Repor
 		}
 		return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Report])
 	}
+	var claimed bool
 	was, err = read(`SELECT `+columns+` FROM ebms_reports WHERE name = $1 FOR UPDATE`, name)
+	if err == nil {
+		err = tx.QueryRow(ctx, `SELECT coalesce(claimed_until > now(), false) FROM ebms_reports WHERE name = $1`, name).Scan(
+			&claimed)
+	}
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return was, is, ErrNoReport
 	case err == nil && was.Finished != nil:
 		return was, is, ErrFinished
+	case claimed: // the OBR may get it just now
+		return was, is, ErrClaimed
 	case err == nil:
 		is, err = read(`UPDATE ebms_reports SET refused_at = NULL, due_at = now(), tries = 0, faults = 0,
 			without_nif = without_nif OR $2, settled = $3, finished_at = CASE WHEN $3 = '' THEN NULL ELSE now() END

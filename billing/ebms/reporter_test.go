@@ -225,6 +225,32 @@ func TestRefusedWaits(t *testing.T) {
 	}
 }
 
+// TestSettledDuringAttempt: what is just being reported is not settled by hand, nor changed: the OBR may have it next.
+func TestSettledDuringAttempt(t *testing.T) {
+	o := newOffice(t)
+	o.issue("F000001")
+	c, err := take(t.Context(), o.pool, claimTime)
+	if err != nil || c == nil {
+		t.Fatal(c, err)
+	}
+	for _, to := range []Retry{{Settled: "on paper"}, {WithoutNIF: true}} {
+		if err := o.again("F000001", to); err != ErrClaimed { //nolint:errorlint // exactly it
+			t.Errorf("%+v: %v", to, err)
+		}
+	}
+	if err := received(t.Context(), o.pool, c, Receipt{}); err != nil || o.states("F000001") != "received" {
+		t.Errorf("%s, %v", o.states("F000001"), err)
+	}
+	o.issue("F000002")
+	if c, err = take(t.Context(), o.pool, claimTime); err != nil || c == nil {
+		t.Fatal(c, err)
+	}
+	o.exec(`update ebms_reports set claimed_until = now()`) // the process died
+	if err := o.again("F000002", Retry{Settled: "on paper"}); err != nil || o.states("F000002") != "settled" {
+		t.Errorf("%s, %v", o.states("F000002"), err)
+	}
+}
+
 // TestFaultsLetPass: an invoice that the eBMS cannot handle holds the others up for ten attempts, an eBMS that is away
 // for as long as it is.
 func TestFaultsLetPass(t *testing.T) {

@@ -45,6 +45,9 @@ func (ps *Pages) ReportInvoice(v *web.Visit) error {
 		f.Fail("ebms.note.wrong", ebms.MaxNote)
 		return ps.Unreported(v)
 	}
+	if errors.Is(err, ebms.ErrClaimed) {
+		return v.Redirect("/admin/ebms", "flash.ebms.claimed")
+	}
 	if accounts.ForUser(err) { // it was received or settled meanwhile, or the form was not ours
 		return v.Redirect("/admin/ebms", "flash.ebms.late")
 	}
