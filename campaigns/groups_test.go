@@ -2,6 +2,7 @@ package campaigns_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -187,6 +188,9 @@ func TestGroups(t *testing.T) {
 	if err != nil || strings.Join(left, "; ") != ` No carrier serves “+25761000001”.; 79000005 `+gone+`; 79000006 `+
 		gone+`; 79000007 `+gone {
 		t.Errorf("%q, %v", left, err)
+	}
+	if err := c.Begin(ctx, p, &made, sums, time.Time{}); !errors.Is(err, campaigns.ErrChanged) { // as it was before
+		t.Fatal(err)
 	}
 	if sums, err = c.Sums(ctx, &made); err != nil || sums.Recipients != 1194 {
 		t.Fatalf("%+v, %v", sums, err)

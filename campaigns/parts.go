@@ -34,9 +34,12 @@ const (
 // ErrTaken means that the campaign is being sent already.
 var ErrTaken = errors.New("the campaign is being sent")
 
+// ErrChanged means that the rows of the campaign are not those that its sums counted.
+var ErrChanged = errors.New("the campaign has changed")
+
 // Begin sends the first part of a campaign that sums counts, at a later time unless that is zero. The errors are
-// [ErrTaken], a [sms.Refusal], and those of [intake.Intake.SendBatch]. After an unknown outcome the further parts
-// follow if the first was accepted.
+// [ErrTaken], [ErrChanged], a [sms.Refusal], and those of [intake.Intake.SendBatch]. After an unknown outcome the
+// further parts follow if the first was accepted.
 func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Campaign, sums Sums, at time.Time) error {
 	if sums.Recipients > partSize { // intake sees only the first part
 		balance, err := c.Ledger.Balance(ctx, made.Company)
@@ -59,14 +62,20 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 	case err != nil:
 		return fmt.Errorf("taking a campaign: %w", err)
 	}
-	first, _, err := c.part(ctx, made, 0, sums.Recipients)
-	left := sums.Recipients - len(first.Recipients)
+	taken, err := c.Sums(ctx, made) // from now on nothing changes the rows
+	if err == nil && taken != sums {
+		err = ErrChanged
+	}
+	var first intake.Batch
+	if err == nil {
+		first, _, err = c.part(ctx, made, 0, sums.Recipients)
+	}
 	if err == nil {
 		first.Schedule = intake.Schedule{SendAt: at}
 		err = c.sendPart(ctx, p, first)
 	}
 	if err == nil {
-		return c.parted(ctx, made, left)
+		return c.parted(ctx, made, sums.Recipients-len(first.Recipients))
 	}
 	if back := c.giveBack(ctx, made, begun || errors.Is(err, intake.ErrOutcomeUnknown), 0, ""); back != nil {
 		c.Log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back",

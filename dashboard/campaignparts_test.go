@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/campaigns"
@@ -76,6 +77,36 @@ func (w *world) audited() {
 		w.t.Errorf("%d wrong balances, %v", wrong, err)
 	}
 	w.counts(0, `select (select count(*) from campaigns) + (select count(*) from campaign_rows)`)
+}
+
+// TestCampaignChangedMeanwhile: a campaign from which somebody removes lines while it is being sent waits for another
+// look at it. It is not begun with recipients whom it does not have.
+func TestCampaignChangedMeanwhile(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, company := w.merchant("aline", 1500)
+	path := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(recipients(1500))).Header.Get("Location") + "/send"
+	sent := make(chan answer, 1)
+	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `set local idle_in_transaction_session_timeout = 0;
+			lock table balances in access exclusive mode`); err != nil {
+			return err
+		}
+		go func() { sent <- c.post(path) }()
+		w.until("the lines are counted", func() bool { // and whether there are credits is looked up
+			return w.count(`select count(*) from pg_stat_activity where wait_event_type = 'Lock'
+				and datname = current_database()`) > 0
+		})
+		w.exec(`delete from campaign_rows where n = 1`)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.wants(<-sent, http.StatusConflict, "The campaign changed just before it was sent", "1,499")
+	w.credits(company.ID, 1500)
+	c.wants(c.post(path), http.StatusSeeOther)
+	w.sendAll()
+	w.credits(company.ID, 1)
+	w.audited()
 }
 
 // TestCampaignInParts: 2,500 recipients go out in three parts as one batch, each charged once, although two dashboards

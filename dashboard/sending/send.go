@@ -85,6 +85,8 @@ func (ps *Pages) notSent(v *web.Visit, err error) error {
 		f.Deny(http.StatusConflict, "send.changed")
 	case errors.Is(err, intake.ErrKeyInUse) || errors.Is(err, campaigns.ErrTaken):
 		f.Deny(http.StatusConflict, "send.underway")
+	case errors.Is(err, campaigns.ErrChanged): // by the other of two clicks, or by another person
+		f.Deny(http.StatusConflict, "campaign.changed.meanwhile")
 	case errors.Is(err, intake.ErrUnavailable):
 		ps.Log.Error("request failed: accepting a message", "event", "page_send_failed", "path", v.C.FullPath(), "error", err)
 		f.Deny(http.StatusServiceUnavailable, "send.unavailable")
