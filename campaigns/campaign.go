@@ -146,11 +146,14 @@ func (c *Campaigns) Delete(ctx context.Context, id ulid.ULID) error {
 }
 
 // Erase deletes a number from campaigns that have not begun, and from those that have ended. pending is how many rows
-// of others have it: they are deleted within the campaign's [Life].
+// of others have it: they are deleted within the campaign's [Life]. It locks those campaigns first: one that is begun
+// meanwhile keeps its rows.
 func Erase(ctx context.Context, db postgres.DB, number sms.Number) (pending int64, err error) {
-	err = db.QueryRow(ctx, `with gone as (
-			delete from campaign_rows r using campaigns c where c.ulid = r.campaign and r.number = $1
-			and (c.taken_until is null or c.taken_until = 'infinity') returning 1
+	err = db.QueryRow(ctx, `with free as (
+			select ulid from campaigns c where (taken_until is null or taken_until = 'infinity')
+			and exists (select from campaign_rows r where r.campaign = c.ulid and r.number = $1) order by ulid for update
+		), gone as (
+			delete from campaign_rows r using free where r.campaign = free.ulid and r.number = $1 returning 1
 		)
 		select (select count(*) from campaign_rows where number = $1) - (select count(*) from gone)`, string(number)).Scan(
 		&pending)

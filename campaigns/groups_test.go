@@ -230,3 +230,46 @@ func TestErase(t *testing.T) {
 		t.Error(left, err)
 	}
 }
+
+// TestEraseMeanwhile: a campaign that is begun while a number is erased keeps its rows, and is told of.
+func TestEraseMeanwhile(t *testing.T) {
+	pool := testenv.Pool(t)
+	testenv.Exec(t, pool, `WITH c AS (INSERT INTO campaigns (ulid, company_id, name, sender, template)
+			VALUES (gen_random_uuid(), 1, '', '', '') RETURNING ulid)
+		INSERT INTO campaign_rows (campaign, n, line, number, variables, segments, ucs2, opted_out, repeated)
+		SELECT ulid, 1, 1, '+25779000001', '{}', 1, false, false, false FROM c`)
+	taking, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taking.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := taking.Exec(t.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0;
+		UPDATE campaigns SET taken_until = now()`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan int64)
+	go func() {
+		pending, err := campaigns.Erase(t.Context(), pool, "+25779000001")
+		if err != nil {
+			t.Error(err)
+		}
+		done <- pending
+	}()
+	for waits := false; !waits; {
+		if err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-done:
+			t.Fatal("it did not wait")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if err := taking.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if pending := <-done; pending != 1 {
+		t.Errorf("%d rows are pending", pending)
+	}
+}
