@@ -51,11 +51,12 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 		}
 	}
 	var begun bool // its first part had an unknown outcome, and may still be accepted
+	var until time.Time
 	err := c.Pool.QueryRow(ctx, `with was as (select ulid, taken_until is not null as begun from campaigns where ulid = $1
 		for update)
 		update campaigns c set taken_until = now() + $2::interval, unsent = false from was
 		where c.ulid = was.ulid and c.paused = '' and (coalesce(c.taken_until <= now(), true) or c.unsent)
-		returning was.begun`, made.key(), takenFor).Scan(&begun)
+		returning was.begun, c.taken_until`, made.key(), takenFor).Scan(&begun, &until)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // the first of two clicks began it
 		return ErrTaken
@@ -77,7 +78,13 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 	if err == nil {
 		return c.parted(ctx, made, sums.Recipients-len(first.Recipients))
 	}
-	if back := c.giveBack(ctx, made, begun || errors.Is(err, intake.ErrOutcomeUnknown), 0, ""); back != nil {
+	var back error
+	if begun || errors.Is(err, intake.ErrOutcomeUnknown) {
+		back = c.giveBack(ctx, made, 0, "")
+	} else {
+		back = c.draftAgain(ctx, made, until)
+	}
+	if back != nil {
 		c.Log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back",
 			"error", back)
 	}
@@ -156,7 +163,7 @@ func (c *Campaigns) leaveOut(ctx context.Context, made *Campaign, batch *message
 // parted releases a campaign after an accepted part, and ends it after the last.
 func (c *Campaigns) parted(ctx context.Context, made *Campaign, left int) error {
 	if left > 0 {
-		return c.giveBack(ctx, made, true, 0, "")
+		return c.giveBack(ctx, made, 0, "")
 	}
 	return c.end(ctx, made)
 }
@@ -178,14 +185,22 @@ func (c *Campaigns) end(ctx context.Context, made *Campaign) error {
 	return nil
 }
 
-// giveBack ends the taking of a campaign: of an unsent one, or of one that may be taken again after a while, unless it
-// is paused with a reason.
-func (c *Campaigns) giveBack(ctx context.Context, made *Campaign, begun bool, after time.Duration,
-	paused string) error {
-	if _, err := c.Pool.Exec(ctx, `update campaigns set taken_until = case when $2 then now() + $3::interval end,
-		paused = $4 where ulid = $1`,
-		made.key(), begun, after, paused); err != nil {
+// giveBack ends the taking of a campaign that has begun: it may be taken again after a while, unless it is paused with
+// a reason.
+func (c *Campaigns) giveBack(ctx context.Context, made *Campaign, after time.Duration, paused string) error {
+	if _, err := c.Pool.Exec(ctx, `update campaigns set taken_until = now() + $2::interval, paused = $3 where ulid = $1`,
+		made.key(), after, paused); err != nil {
 		return fmt.Errorf("giving a campaign back: %w", err)
+	}
+	return nil
+}
+
+// draftAgain ends the taking, until a time, of a campaign of which nothing was sent. If this process is late, another
+// has taken it, and may have begun it.
+func (c *Campaigns) draftAgain(ctx context.Context, made *Campaign, until time.Time) error {
+	if _, err := c.Pool.Exec(ctx, `update campaigns set taken_until = null where ulid = $1 and taken_until = $2`,
+		made.key(), until); err != nil {
+		return fmt.Errorf("making a draft of a campaign again: %w", err)
 	}
 	return nil
 }
@@ -202,7 +217,7 @@ func (c *Campaigns) SendNext(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	if err = c.further(ctx, &due[0]); err != nil {
-		err = errors.Join(err, c.giveBack(context.WithoutCancel(ctx), &due[0], true, takenAgain, ""))
+		err = errors.Join(err, c.giveBack(context.WithoutCancel(ctx), &due[0], takenAgain, ""))
 	}
 	return true, err
 }
@@ -242,7 +257,7 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 		if slices.Contains(intake.PersonRefusals, refusal) { // it goes on when the person may send again
 			return nil
 		}
-		return c.giveBack(back, made, true, 0, refusal.Reason)
+		return c.giveBack(back, made, 0, refusal.Reason)
 	case err != nil:
 		return err
 	}

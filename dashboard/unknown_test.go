@@ -2,9 +2,16 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/oklog/ulid/v2"
 
 	"intumwa/campaigns"
 	"intumwa/intake"
@@ -86,4 +93,52 @@ func TestUnknownRefusal(t *testing.T) {
 	w.grant(company.ID, -500, "spent elsewhere")
 	c.wants(c.post(path), http.StatusUnprocessableEntity, "You do not have enough credits.")
 	w.counts(1, `select count(*) from campaigns where taken_until is not null`)
+}
+
+// TestLateFailure: a process that stood still for a minute and then cannot send the first part does not make a draft of
+// the campaign that another click has begun: nobody would send its further parts.
+func TestLateFailure(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, company := w.merchant("aline", 1500)
+	path := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(recipients(1500))).Header.Get("Location")
+	made, err := w.campaigns.Get(t.Context(), sms.CompanyID(company.ID), ulid.MustParse(filepath.Base(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := w.campaigns.Sums(t.Context(), &made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.holders.PrincipalOf(t.Context(), int64(w.count(`select owner_id from companies`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := w.pool.Config()
+	taken, late, away, calls := make(chan struct{}), make(chan struct{}), errors.New("away"), 0
+	config.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
+		if calls++; calls == 2 { // after it has taken the campaign
+			close(taken)
+			<-late
+			return true, away
+		}
+		return true, nil
+	}
+	deps := w.campaigns.Deps
+	if deps.Pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	defer deps.Pool.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- campaigns.New(deps).Begin(t.Context(), p, &made, sums, time.Time{}) }()
+	<-taken
+	w.exec(`update campaigns set taken_until = now()`) // a minute later
+	w.sendOn()
+	c.wants(c.post(path+"/send"), http.StatusSeeOther)
+	close(late)
+	if err := <-ended; !errors.Is(err, away) {
+		t.Error(err)
+	}
+	w.sendAll()
+	w.credits(company.ID, 0)
+	w.audited()
 }
