@@ -273,3 +273,20 @@ func TestEraseMeanwhile(t *testing.T) {
 		t.Errorf("%d rows are pending", pending)
 	}
 }
+
+// TestSweepLeavesFirstPart: an old campaign whose first part is being sent stays until its batch is known.
+func TestSweepLeavesFirstPart(t *testing.T) {
+	pool := testenv.Pool(t)
+	testenv.Exec(t, pool, `INSERT INTO campaigns (ulid, company_id, name, sender, template, created_at, taken_until)
+		SELECT gen_random_uuid(), 1, '', '', '', now() - interval '25 hours', until
+		FROM unnest('{now, infinity}'::timestamptz[] || (now() + interval '1 hour')) until`)
+	c := campaigns.New(campaigns.Deps{Pool: pool, Log: slog.New(slog.DiscardHandler)})
+	if err := c.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var left, sending int
+	if err := pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE taken_until > now() AND
+		taken_until < 'infinity') FROM campaigns`).Scan(&left, &sending); err != nil || left != 1 || sending != 1 {
+		t.Errorf("%d are left, %d of them are being sent, %v", left, sending, err)
+	}
+}

@@ -338,7 +338,12 @@ const notContinued = "not_continued"
 func (c *Campaigns) giveUp(ctx context.Context, made *Campaign) error {
 	batch, err := c.batches.Uncounted(ctx, sms.CompanyID(made.Company), made.ID)
 	switch {
-	case errors.Is(err, messages.ErrNotFound): // nothing was sent
+	case errors.Is(err, messages.ErrNotFound): // nothing was sent, unless the first part is being sent just now
+		if _, err := c.Pool.Exec(ctx, `delete from campaigns where ulid = $1
+			and (taken_until <= now() or taken_until = 'infinity')`, made.key()); err != nil {
+			return fmt.Errorf("giving up a campaign: %w", err)
+		}
+		return nil
 	case err != nil:
 		return err
 	case batch.Awaited > 0:
