@@ -127,6 +127,64 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
+// TestAnotherSuccessorMeanwhile: what still takes messages away from a carrier without a successor neither fails nor
+// moves any once the carrier has one.
+func TestAnotherSuccessorMeanwhile(t *testing.T) {
+	d := newHotStore(t)
+	d.pending(1)
+	d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })
+	if err := d.retires(carrier, ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	retiring, err := d.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = retiring.Rollback(ctx) }()
+	if _, err := retiring.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rerouting.Retire(ctx, retiring, carrier, "leo"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan []rerouting.Leaving, 1)
+	go func() {
+		var both []rerouting.Leaving
+		defer func() { done <- both }()
+		d.tx(func(ctx context.Context, tx pgx.Tx) error {
+			for _, leave := range []func(context.Context, pgx.Tx, string, rerouting.Takers, int) (rerouting.Leaving, error){
+				d.LeaveOutbox, d.LeaveScheduled} {
+				l, err := leave(ctx, tx, carrier, rerouting.Takers{carrier: {}}, 100)
+				if err != nil {
+					return err
+				}
+				both = append(both, l)
+			}
+			return nil
+		})
+	}()
+	for d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND wait_event_type = 'Lock'`) == 0 {
+		select {
+		case got := <-done:
+			t.Fatalf("it did not wait: %+v", got)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if err := retiring.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range <-done {
+		if l.Seen > 0 {
+			t.Errorf("it took some away: %+v", l)
+		}
+	}
+	if handed, failed := d.leaves(false); handed["leo"] != 2 || len(failed) > 0 {
+		t.Errorf("then: handed %v, failed %v", handed, failed)
+	}
+}
+
 // TestRetiring: a carrier is retired to one that is not, so that no circle comes up. A successor may be retired later.
 func TestRetiring(t *testing.T) {
 	d := newTestStore(t)

@@ -2,8 +2,8 @@ package rerouting
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 
@@ -59,12 +59,11 @@ var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` +
 // It locks the rows before it reads their submit records, so it sees the submit records of claims that ended in
 // between.
 func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
-	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("coalesce(w.original_carrier, w.carrier)")+
+	return leave(ctx, tx, from, takers, `SELECT w.message_id, coalesce(`+taker("coalesce(w.original_carrier, w.carrier)")+
 		`, w.original_carrier, '') FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier = $1 AND w.claimed_by IS NULL AND w.due_at <> w.expires_at
 		ORDER BY w.lane, w.message_id LIMIT $2
-		FOR UPDATE OF w, m SKIP LOCKED -- both rows: a verdict takes them the other way round`,
-		append([]any{from, limit}, takers.columns()...),
+		FOR UPDATE OF w, m SKIP LOCKED -- both rows: a verdict takes them the other way round`, limit,
 		`WITH parked AS (
 			UPDATE outbox o SET due_at = o.expires_at, pushed_at = NULL FROM unnest($1::bigint[], $2::text[]) u(id, next)
 				WHERE o.message_id = u.id AND `+stays+`
@@ -79,31 +78,34 @@ func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers 
 
 // LeaveScheduled is [Store.LeaveOutbox] for scheduled messages. One that is being released is in the outbox then.
 func (s *Store) LeaveScheduled(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
-	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("w.carrier")+
+	return leave(ctx, tx, from, takers, `SELECT w.message_id, coalesce(`+taker("w.carrier")+
 		`, '') FROM scheduled w JOIN messages m ON m.id = w.message_id
-		WHERE w.carrier = $1 ORDER BY w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED`,
-		append([]any{from, limit}, takers.columns()...),
+		WHERE w.carrier = $1 ORDER BY w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED`, limit,
 		`UPDATE scheduled o SET carrier = u.next FROM unnest($1::bigint[], $2::text[]) u(id, next)
 		WHERE o.message_id = u.id AND u.next <> '' RETURNING o.message_id, u.next`,
 		`DELETE FROM scheduled WHERE message_id = ANY($1) RETURNING message_id, now()`)
 }
 
 // leave locks the rows of messages and of the table in which they wait (find: their ids, and the carriers that they go
-// to), then moves those that have one, and takes those that have none. It does nothing once the carrier is open again:
-// its caller may have read the retirement long before. Until the transaction ends nobody opens it (Reopen).
-func leave(ctx context.Context, tx pgx.Tx, from, find string, args []any, move, take string) (l Leaving, err error) {
+// to), then moves those that have one, and takes those that have none. It does nothing once the carrier is open again,
+// or others take over: its caller may have read the retirements long before. Until the transaction ends nobody opens a
+// retired carrier (Reopen) or names another successor (Retire).
+func leave(ctx context.Context, tx pgx.Tx, from string, takers Takers, find string, limit int, move, take string) (
+	l Leaving, err error) {
 	var all, none []int64
 	var nexts []string
 	var id int64
 	var next string
 	doing := "taking messages away from " + from
-	err = tx.QueryRow(ctx, `SELECT FROM retired_carriers WHERE carrier = $1 FOR KEY SHARE`, from).Scan()
-	if errors.Is(err, pgx.ErrNoRows) {
+	list, err := postgres.All(ctx, tx, doing, pgx.RowToStructByPos[Retired], selectRetired+` FOR SHARE`)
+	if err != nil {
+		return l, err
+	}
+	same := func(to string, taker To) bool { return to == taker.Carrier }
+	if _, retired := takers[from]; !retired || !maps.EqualFunc(Successors(list), takers, same) {
 		return l, nil
 	}
-	if err != nil {
-		return l, fmt.Errorf("%s: %w", doing, err)
-	}
+	args := append([]any{from, limit}, takers.columns()...)
 	if err := postgres.Each(ctx, tx, doing, []any{&id, &next}, func() error {
 		if all, nexts = append(all, id), append(nexts, next); next == "" {
 			none = append(none, id)

@@ -36,10 +36,11 @@ func RetiredTo(column string) string {
 	return `(SELECT coalesce(r.to_carrier, '') FROM retired_carriers r WHERE r.carrier = ` + column + `)`
 }
 
+const selectRetired = `SELECT carrier, coalesce(to_carrier, ''), at FROM retired_carriers ORDER BY carrier`
+
 // Retirements lists the retired carriers by name.
 func Retirements(ctx context.Context, db postgres.Querier) ([]Retired, error) {
-	return postgres.All(ctx, db, "reading the retired carriers", pgx.RowToStructByPos[Retired],
-		`SELECT carrier, coalesce(to_carrier, ''), at FROM retired_carriers ORDER BY carrier`)
+	return postgres.All(ctx, db, "reading the retired carriers", pgx.RowToStructByPos[Retired], selectRetired)
 }
 
 // Successors returns for each retired carrier the one that takes its numbers now ("": none): see [sms.Successors].
