@@ -120,8 +120,7 @@ func TestClaimDoesNotWait(t *testing.T) {
 	d := newHoldStore(t)
 	ids := d.pending(3)
 	// The claim stops between its look at a row and the update.
-	d.exec(`CREATE FUNCTION goes_on() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-		WHILE NOT pg_try_advisory_xact_lock_shared(1) LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN true; END $$`)
+	stopped, goOn := d.stops()
 	d.exec(`ALTER TABLE companies RENAME TO every`)
 	d.exec(`CREATE VIEW companies AS SELECT id, approved AND goes_on() AS approved FROM every`)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
@@ -131,13 +130,6 @@ func TestClaimDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	do := func(statement string, args ...any) {
-		t.Helper()
-		if _, err := tx.Exec(ctx, statement, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	do(`SELECT pg_advisory_lock(1)`)
 	claimed := make(chan []int64, 1)
 	go func() {
 		got, err := d.Claim(ctx, 1, carrier, ids, false)
@@ -146,15 +138,43 @@ func TestClaimDoesNotWait(t *testing.T) {
 		}
 		claimed <- idsOf(got)
 	}()
-	for stopped := false; !stopped; {
-		if err := d.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-			AND wait_event = 'PgSleep')`).Scan(&stopped); err != nil {
-			t.Fatal(err)
-		}
+	stopped()
+	if _, err := tx.Exec(ctx, `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ids[0]); err != nil {
+		t.Fatal(err)
 	}
-	do(`SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ids[0])
-	do(`SELECT pg_advisory_unlock(1)`)
+	goOn()
 	same(t, "claimed", <-claimed, ids[1:])
+}
+
+// stops makes the SQL function goes_on(), which is true but stops until goOn is called. stopped waits for a statement
+// that stops there.
+func (d *testStore) stops() (stopped, goOn func()) {
+	d.Helper()
+	d.exec(`CREATE FUNCTION goes_on() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+		WHILE NOT pg_try_advisory_xact_lock_shared(1) LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN true; END $$`)
+	ctx := context.WithoutCancel(d.Context())
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		d.Fatal(err)
+	}
+	goOn = sync.OnceFunc(func() {
+		_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock(1)`)
+		if conn.Release(); err != nil {
+			d.Error(err)
+		}
+	})
+	d.Cleanup(goOn)
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(1)`); err != nil {
+		d.Fatal(err)
+	}
+	return func() {
+		for end := time.Now().Add(30 * time.Second); d.count(`SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event = 'PgSleep'`) == 0; {
+			if time.Now().After(end) {
+				d.Fatal("nothing stops")
+			}
+		}
+	}, goOn
 }
 
 func TestClaimDue(t *testing.T) {
@@ -375,6 +395,52 @@ func TestRerouteKeeps(t *testing.T) {
 	if err != nil || len(claimed) != 2 || slices.Contains(append(statesOf(claimed[0]), statesOf(claimed[1])...),
 		submission.Unanswered) {
 		t.Errorf("the other takes what the first left unanswered for its own: %+v, %v", claimed, err)
+	}
+}
+
+// TestSubmittedMeanwhile: a message that was claimed, submitted and put back while it was looked for stays with the
+// carrier that may have it, and the next call looks at its lane from the same row on.
+func TestSubmittedMeanwhile(t *testing.T) {
+	for way, hand := range map[string]func(d *testStore, id int64) (n, next int64, err error){
+		"failover": func(d *testStore, _ int64) (n, next int64, err error) {
+			return d.Reroute(d.Context(), carrier, rerouting.To{Carrier: "onatel"}, 0, 0, 1, submission.AwaitReceipt)
+		},
+		"carrier gone": func(d *testStore, id int64) (n, next int64, err error) {
+			n, err = d.Readdress(d.Context(), []int64{id}, carrier, rerouting.To{Carrier: "onatel"})
+			return n, 0, err
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			d := newTestStore(t)
+			id := d.pending(1)[0]
+			d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, claimed_by)
+				SELECT n, 1, $1, 0, now() + interval '1 hour', 7 FROM generate_series(1000, 1000 + $2::int) n`, carrier,
+				outbox.WalkRows)
+			// The statement stops between its look at a row and the lock.
+			stopped, goOn := d.stops()
+			d.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'onatel',
+				'approved' FROM senders`)
+			d.exec(`ALTER TABLE sender_carriers RENAME TO every`)
+			d.exec(`CREATE VIEW sender_carriers AS
+				SELECT sender_id, company_id, carrier, works AND goes_on() AS works FROM every`)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if n, next, err := hand(d, id); n != 0 || next != 0 || err != nil {
+					t.Errorf("%d handed over, the next after %d, %v", n, next, err)
+				}
+			}()
+			stopped()
+			d.exec(`UPDATE outbox SET attempts = 1 WHERE message_id = $1`, id)
+			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at)
+				VALUES ($1, 1, 1, $2, '', '?x', now())`, id, carrier)
+			goOn()
+			<-done
+			if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id AND m.carrier = o.carrier
+				WHERE o.message_id = $1 AND o.carrier = $2`, id, carrier); n != 1 {
+				t.Error("it does not wait for its carrier")
+			}
+		})
 	}
 }
 
