@@ -90,7 +90,9 @@ func stillWorld(t *testing.T, change func(*Deps, *Options)) *world {
 // loneWorld is stillWorld for a test that runs alone.
 func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	t.Helper()
-	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(),
+	pool, batch := testenv.Pools(t, postgres.Options{StatementTimeout: time.Minute},
+		postgres.Options{MaxConns: 4, BatchUpdates: true})
+	w := &world{t: t, pool: pool, mails: mailcatcher.New(),
 		api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
 	deps := accountsOn(w.pool)
 	w.people, w.signIn, w.sessions, w.companies, w.keys, w.holders, w.senders, w.testNumbers = deps.People, deps.SignIn,
@@ -107,12 +109,6 @@ func loneWorld(t *testing.T, change func(*Deps, *Options)) *world {
 	w.run(func(ctx context.Context) error { return w.mails.ServeSMTP(ctx, smtp) })
 	w.run(mailer.Run)
 
-	batch, err := postgres.Open(t.Context(), w.pool.Config().ConnString(),
-		postgres.Options{MaxConns: 4, BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(batch.Close)
 	w.hooks = webhooks.New(batch, webhooks.Options{AllowPrivate: true, SecretKey: &[32]byte{2},
 		Idle:        50 * time.Millisecond,
 		RetryDelays: []time.Duration{10 * time.Millisecond, 10 * time.Millisecond}})

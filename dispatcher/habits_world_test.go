@@ -40,7 +40,6 @@ const slack = 8
 type world struct {
 	*testing.T
 	pool, hot *pgxpool.Pool
-	url       string
 	queue     *queue.Queue
 	store     *messages.Store
 	registry  *prometheus.Registry
@@ -60,17 +59,9 @@ func newWorld(t *testing.T) *world {
 // newWorldWith returns a world whose queue is on a given server.
 func newWorldWith(t *testing.T, at *redis.Options, prefix string) *world {
 	t.Helper()
-	w := &world{T: t, url: testenv.Database(t), log: &logBook{}, serial: new(atomic.Int64)}
-	var err error
-	if w.pool, err = postgres.Open(t.Context(), w.url, postgres.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.pool.Close)
+	w := &world{T: t, log: &logBook{}, serial: new(atomic.Int64)}
+	w.pool, w.hot = testenv.Pools(t, postgres.Options{}, postgres.Options{BatchUpdates: true})
 	testenv.Companies(t, w.pool, 2)
-	if w.hot, err = postgres.Open(t.Context(), w.url, postgres.Options{BatchUpdates: true}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.hot.Close)
 	client := func(connections int) *redis.Client {
 		c := redis.NewClient(&redis.Options{Network: at.Network, Addr: at.Addr, Username: at.Username, Password: at.Password,
 			DB:       at.DB,

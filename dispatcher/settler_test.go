@@ -44,16 +44,11 @@ type bench struct {
 
 func newBench(t *testing.T, change ...func(*setup.Carrier)) *bench {
 	t.Helper()
-	return newBenchAt(t, testenv.Database(t), change...)
+	return newBenchOn(t, testenv.PoolWith(t, postgres.Options{BatchUpdates: true}), change...)
 }
 
-func newBenchAt(t *testing.T, url string, change ...func(*setup.Carrier)) *bench {
+func newBenchOn(t *testing.T, pool *pgxpool.Pool, change ...func(*setup.Carrier)) *bench {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), testenv.Patient(url), postgres.Options{BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
 	testenv.Companies(t, pool, 2)
 	rdb, prefix := testenv.Redis(t)
 	conf := setup.Carrier{Name: "lumitel", Profile: profile.Profile{IDFormat: profile.IDSame},

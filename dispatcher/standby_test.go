@@ -7,6 +7,7 @@ import (
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/settling"
 	"intumwa/inbound/handsets"
+	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -18,7 +19,12 @@ import (
 func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
-	b := newBenchAt(t, server.URL())
+	pool, err := postgres.Open(t.Context(), testenv.Patient(server.URL()), postgres.Options{BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	b := newBenchOn(t, pool)
 	standby := testenv.NewStandby(t, server)
 	said := func(key, state string) func() settling.Settlement {
 		return func() settling.Settlement {

@@ -73,11 +73,7 @@ func newMatcher() *receipts.Matcher { return receipts.New(carrier, receipts.Same
 // newHotStore returns a testStore whose connections plan like those of dispatcher and intake.
 func newHotStore(t testing.TB) *testStore {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), testenv.Patient(testenv.Database(t)), postgres.Options{BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testenv.PoolWith(t, postgres.Options{BatchUpdates: true})
 	testenv.Companies(t, pool, 3)
 	return &testStore{TB: t, pool: pool, stores: storesOf(pool), matcher: newMatcher()}
 }

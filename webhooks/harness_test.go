@@ -24,13 +24,7 @@ const patience = time.Minute
 // batchPool is a pool with the options that Run needs.
 func batchPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(context.Background(), testenv.Patient(testenv.Database(t)),
-		postgres.Options{MaxConns: 8, BatchUpdates: true, StatementTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
+	return testenv.PoolWith(t, postgres.Options{MaxConns: 8, BatchUpdates: true, StatementTimeout: time.Minute})
 }
 
 // quickly returns options that complete a whole schedule within a test. A busy

@@ -41,16 +41,12 @@ type gateway struct {
 
 func newGateway(t *testing.T, credits int64) *gateway {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testenv.PoolWith(t, postgres.Options{BatchUpdates: true})
 	g := &gateway{T: t, pool: pool, store: handsets.New(pool)}
 	g.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', '')`)
 	holders := keys.NewHolders(pool, keys.Options{})
 	firms := companies.New(pool, holders.Forget)
-	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		c, err := firms.CreateCompany(t.Context(), tx, companies.NewCompany{OwnerEmail: "a@example.com", Name: "a",
 			Approved: true})
 		if err == nil {

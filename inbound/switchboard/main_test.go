@@ -32,11 +32,7 @@ type world struct {
 
 func newWorld(t *testing.T, opts Options) *world {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), testenv.Patient(testenv.Database(t)), postgres.Options{BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testenv.PoolWith(t, postgres.Options{BatchUpdates: true})
 	if opts.StopWords == nil {
 		opts.StopWords, opts.StartWords = []string{"STOP", "ARRET", "HAGARIKA"}, []string{"START"}
 	}

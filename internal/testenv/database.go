@@ -24,31 +24,43 @@ const templateLock = 0x1A70
 // alone. Afterwards it is emptied for another test, or dropped.
 func Database(t testing.TB) string {
 	t.Helper()
+	return borrow(t).url
+}
+
+// Pool is a pool of PoolWith for most tests. On a busy machine the filling of a table may take longer than a statement
+// of the product may.
+func Pool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return PoolWith(t, postgres.Options{StatementTimeout: time.Minute})
+}
+
+// PoolWith returns a pool of connections to a new Database. A later test may get it again, without the settings, locks
+// and plans of its sessions. A test may close it.
+func PoolWith(t testing.TB, options postgres.Options) *pgxpool.Pool {
+	t.Helper()
+	return borrow(t, options).pools[options]
+}
+
+// Pools is PoolWith for two pools of one database.
+func Pools(t testing.TB, first, second postgres.Options) (one, other *pgxpool.Pool) {
+	t.Helper()
+	d := borrow(t, first, second)
+	return d.pools[first], d.pools[second]
+}
+
+func borrow(t testing.TB, pools ...postgres.Options) *database {
+	t.Helper()
 	server := shared.postgres.get(t)
-	name, err := takeDatabase(server, t.Name())
+	d, err := takeDatabase(server, t.Name(), pools)
 	if err != nil {
 		t.Fatalf("taking a database for this test: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := returnDatabase(server, name); err != nil {
+		if err := d.giveBack(server); err != nil {
 			t.Logf("emptying the database of this test: %v", err)
 		}
 	})
-	return inDatabase(server, name)
-}
-
-// Pool connects to a new Database and is closed after the test. On a busy machine the filling of a table may take
-// longer than a statement of the product may.
-func Pool(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	ctx, cancel := within()
-	defer cancel()
-	pool, err := postgres.Open(ctx, Patient(Database(t)), postgres.Options{StatementTimeout: time.Minute})
-	if err != nil {
-		t.Fatalf("opening the database of this test: %v", err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
+	return d
 }
 
 // Companies creates the approved companies 1 to n, each with the approved sender DEMO, in an empty database:

@@ -3,84 +3,192 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
 )
 
 // spare are emptied databases of finished tests. To copy the template and drop the copy takes a hundred times as long
 // as to delete a few rows.
 var spare struct {
 	sync.Mutex
-	names    []string
+	list     []*database
 	pristine string // the shape of a copy of the template
 }
 
-// takeDatabase returns the name of an empty database for one test.
-func takeDatabase(server, test string) (name string, err error) {
+// database is a test's database. Its pools stay open for the next test: a new session costs PostgreSQL more than the
+// statements of most tests, because it is a new process with empty caches.
+type database struct {
+	name, url string
+	pools     map[postgres.Options]*pgxpool.Pool
+	uses      int64 // of the pools, when the database was given back
+}
+
+// takeDatabase returns an empty database with these pools for one test.
+func takeDatabase(server, test string, pools []postgres.Options) (d *database, err error) {
 	spare.Lock()
 	defer spare.Unlock()
-	if n := len(spare.names); n > 0 {
-		name, spare.names = spare.names[n-1], spare.names[:n-1]
-		return name, nil
+	fits := func(d *database) bool {
+		missing := func(o postgres.Options) bool { return d.pools[o] == nil }
+		return len(d.pools) == len(pools) && !slices.ContainsFunc(pools, missing)
 	}
-	name = databaseName(test)
+	i := slices.IndexFunc(spare.list, fits)
+	if i < 0 {
+		i = len(spare.list) - 1
+	}
+	if i >= 0 {
+		d = spare.list[i]
+		spare.list = slices.Delete(spare.list, i, i+1)
+	} else if d, err = newDatabase(server, test); err != nil {
+		return nil, err
+	}
+	if !fits(d) || d.used() != d.uses { // something uses the pools after its test
+		d.closePools()
+	}
+	ctx, cancel := within()
+	defer cancel()
+	for _, options := range pools {
+		if d.pools[options] != nil {
+			continue
+		}
+		if d.pools[options], err = postgres.Open(ctx, Patient(d.url), options); err != nil {
+			return nil, fmt.Errorf("opening a pool: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// used counts how often the pools were used.
+func (d *database) used() (n int64) {
+	for _, pool := range d.pools {
+		n += pool.Stat().AcquireCount()
+	}
+	return n
+}
+
+func (d *database) closePools() {
+	for _, pool := range d.pools {
+		pool.Close()
+	}
+	clear(d.pools)
+}
+
+// newDatabase copies the template.
+func newDatabase(server, test string) (*database, error) {
+	name := databaseName(test)
 	if err := createDatabase(server, name); err != nil {
-		return "", fmt.Errorf("making a database: %w", err)
+		return nil, fmt.Errorf("making a database: %w", err)
 	}
+	d := &database{name: name, url: inDatabase(server, name), pools: map[postgres.Options]*pgxpool.Pool{}}
 	if spare.pristine != "" {
-		return name, nil
+		return d, nil
 	}
-	return name, inTurn(inDatabase(server, name), func(ctx context.Context, conn *pgx.Conn) error {
+	return d, connected(d.url, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := endOthers(ctx, conn, nil); err != nil {
+			return err
+		}
 		return conn.QueryRow(ctx, shape).Scan(&spare.pristine)
 	})
 }
 
-// returnDatabase keeps a finished test's database for the next one. It drops it if the test has changed the schema,
-// made it large, or caused planner statistics.
-func returnDatabase(server, name string) error {
-	kept := false
-	err := inTurn(inDatabase(server, name), func(ctx context.Context, conn *pgx.Conn) error {
-		var now string
-		var small bool
-		err := conn.QueryRow(ctx, `SELECT (`+shape+`),
-			(SELECT sum(size) < 4000000 FROM `+files+`)
-			AND NOT EXISTS (SELECT FROM pg_statistic WHERE starelid >= 16384) -- of no system catalog`).Scan(&now, &small)
-		if err != nil || now != spare.pristine || !small {
+// giveBack keeps a finished test's database for the next one. It drops it if the test has changed the schema, made it
+// large, or caused planner statistics.
+func (d *database) giveBack(server string) error {
+	kept, err := d.emptiedByPools()
+	if !kept {
+		d.closePools()
+		err = connected(d.url, func(ctx context.Context, conn *pgx.Conn) (err error) {
+			kept, err = emptied(ctx, conn, nil)
 			return err
-		}
-		_, err = conn.Exec(ctx, empty)
-		kept = err == nil
-		return err
-	})
+		})
+	}
 	if kept {
 		spare.Lock()
 		defer spare.Unlock()
-		spare.names = append(spare.names, name)
+		spare.list = append(spare.list, d)
 		return nil
 	}
-	if dropped := execute(server, "DROP DATABASE "+quote(name)+" WITH (FORCE)"); dropped != nil {
+	if dropped := execute(server, "DROP DATABASE "+quote(d.name)+" WITH (FORCE)"); dropped != nil {
 		return fmt.Errorf("dropping the database (%w)", dropped)
 	}
 	return err
 }
 
-// dropSpares drops this binary's spare databases from a shared server.
-func dropSpares() {
-	for _, name := range spare.names {
-		_ = execute(shared.postgres.url, "DROP DATABASE "+quote(name)+" WITH (FORCE)")
+// emptiedByPools empties the database and resets the sessions of its pools. It does not if the test has closed one or
+// still uses it.
+func (d *database) emptiedByPools() (done bool, err error) {
+	ctx, cancel := within()
+	defer cancel()
+	var sessions []*pgxpool.Conn
+	defer func() {
+		for _, session := range sessions {
+			session.Release()
+		}
+		d.uses = d.used()
+	}()
+	for _, pool := range d.pools {
+		idle := pool.AcquireAllIdle(ctx)
+		sessions = append(sessions, idle...)
+		if len(idle) == 0 || int(pool.Stat().TotalConns()) != len(idle) {
+			return false, nil
+		}
 	}
+	if len(sessions) == 0 {
+		return false, nil
+	}
+	own := make([]int32, len(sessions))
+	for i, session := range sessions {
+		conn := session.Conn().PgConn()
+		own[i] = int32(conn.PID())
+		if _, err := conn.Exec(ctx, fresh).ReadAll(); err != nil {
+			return false, fmt.Errorf("resetting a session: %w", err)
+		}
+	}
+	return emptied(ctx, sessions[0].Conn(), own)
 }
 
-// inTurn runs do on a connection to a database, once no other session uses it.
-func inTurn(url string, do func(context.Context, *pgx.Conn) error) error {
-	return connected(url, func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`); err != nil {
-			return fmt.Errorf("ending the sessions of a test: %w", err)
-		}
-		return do(ctx, conn)
-	})
+// fresh resets a session as DISCARD ALL does, but keeps its prepared statements, which the pool knows.
+const fresh = `CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; SELECT pg_advisory_unlock_all();
+	DISCARD PLANS; DISCARD TEMP; DISCARD SEQUENCES`
+
+// emptied empties the database of a connection, once all sessions but own have ended. It does not if the database is no
+// longer as the template was.
+func emptied(ctx context.Context, conn *pgx.Conn, own []int32) (done bool, err error) {
+	if err := endOthers(ctx, conn, own); err != nil {
+		return false, err
+	}
+	var now string
+	var small bool
+	if err := conn.QueryRow(ctx, `SELECT (`+shape+`),
+		(SELECT sum(size) < 4000000 FROM `+files+`)
+		AND NOT EXISTS (SELECT FROM pg_statistic WHERE starelid >= 16384) -- of no system catalog`).Scan(
+		&now, &small); err != nil || now != spare.pristine || !small {
+		return false, err
+	}
+	_, err = conn.Exec(ctx, empty)
+	return err == nil, err
+}
+
+// endOthers ends the sessions in a connection's database but it and own.
+func endOthers(ctx context.Context, conn *pgx.Conn, own []int32) error {
+	if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND NOT coalesce(pid = ANY($1), false)
+		AND backend_type = 'client backend'`, own); err != nil {
+		return fmt.Errorf("ending the sessions of a test: %w", err)
+	}
+	return nil
+}
+
+// dropSpares drops this binary's spare databases from a shared server.
+func dropSpares() {
+	for _, d := range spare.list {
+		d.closePools()
+		_ = execute(shared.postgres.url, "DROP DATABASE "+quote(d.name)+" WITH (FORCE)")
+	}
 }
 
 // shape is a query with the same result for databases with the same schema and settings. A copy of the template has the

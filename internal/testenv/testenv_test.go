@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
 )
 
 // crashing makes this test binary start servers, print their addresses, and wait to be
@@ -61,6 +64,38 @@ func TestServersEndWithACrashedBinary(t *testing.T) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
+	}
+}
+
+// TestSessionsAreReused: the next test gets the previous test's sessions as new ones, unless something still uses them.
+func TestSessionsAreReused(t *testing.T) {
+	use := func(statements string) (pool *pgxpool.Pool, session int) {
+		t.Run("user", func(t *testing.T) {
+			pool = PoolWith(t, postgres.Options{MaxConns: 1})
+			var memory string
+			var kept int
+			if err := pool.QueryRow(t.Context(), `SELECT pg_backend_pid(), current_setting('work_mem'),
+				(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())
+				+ (SELECT count(*) FROM pg_class WHERE relname = 'left_over') + (SELECT count(*) FROM pg_listening_channels())`).Scan(
+				&session, &memory, &kept); err != nil || memory != "4MB" || kept > 0 {
+				t.Errorf("work_mem is %s, %d locks, tables and channels are there, %v", memory, kept, err)
+			}
+			if _, err := pool.Exec(t.Context(), statements, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return pool, session
+	}
+	_, first := use(`SET work_mem = '1MB'; SELECT pg_advisory_lock(7); CREATE TEMP TABLE left_over (); LISTEN x`)
+	pool, again := use(``)
+	if again != first {
+		t.Errorf("the second test has session %d, the first had %d", again, first)
+	}
+	if err := pool.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, other := use(``); other == again {
+		t.Error("a pool that is used after its test is another test's")
 	}
 }
 

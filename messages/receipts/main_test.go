@@ -27,11 +27,7 @@ type testMatcher struct {
 // newTest returns the matcher of a carrier with the links l1 and l2, on a pool like the dispatcher's.
 func newTest(t testing.TB, format Format) *testMatcher {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), testenv.Patient(testenv.Database(t)), postgres.Options{BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := testenv.PoolWith(t, postgres.Options{BatchUpdates: true})
 	return &testMatcher{TB: t, pool: pool, Matcher: New("lumitel", format)}
 }
 
