@@ -28,12 +28,12 @@ func TestAnswersSurviveKills(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.eventually(onTheWayWithin, "a third is answered", func() bool { return answered() >= kill*people+people/3 })
+		w.shrinks("not answered, of a third", onTheWayWithin, func() int { return kill*people + people/3 - answered() })
 		g := w.gateways[kill%2]
 		g.kill()
 		g.start()
 	}
-	w.eventually(settledWithin, "everybody is answered", func() bool { return answered() == kills*people })
+	w.shrinks("not answered", settledWithin, func() int { return kills*people - answered() })
 	w.drains()
 	w.settles(settledWithin)
 

@@ -28,10 +28,16 @@ func (w *world) settles(within time.Duration) {
 
 func (w *world) dwindles(what, query string, within time.Duration) {
 	w.t.Helper()
-	last := scalar[int](w, query)
+	w.shrinks(what, within, func() int { return scalar[int](w, query) })
+}
+
+// shrinks waits until no message is left, which may take any time, but must make progress within one.
+func (w *world) shrinks(what string, within time.Duration, left func() int) {
+	w.t.Helper()
+	last := left()
 	for last > 0 {
 		now := last
-		if !w.comesTrue(within, func() bool { now = scalar[int](w, query); return now < last }) {
+		if !w.comesTrue(within, func() bool { now = left(); return now < last }) {
 			w.t.Errorf("%d messages are still %s and none has moved for %v", now, what, within)
 			return
 		}

@@ -88,15 +88,13 @@ func TestKilledWithHold(t *testing.T) {
 	w := play(t, scene{carriers: []carrier{holding}})
 	messages := w.company("Isoko", 1_000_000).sendsWhileKilled(kills).messages
 	pending := func() int { return scalar[int](w, `SELECT count(*) FROM messages WHERE status = 0`) }
-	w.eventually(settledWithin, "all are settled but those that were about to go out",
-		func() bool { return pending() <= window*kills })
+	w.shrinks("pending that were not about to go out", settledWithin, func() int { return pending() - window*kills })
 	st := w.lumitel.Stats()
 	if st.Duplicates != 0 {
 		t.Errorf("%d messages arrived twice", st.Duplicates)
 	}
-	w.eventually(settledWithin, "every message that the carrier has is settled", func() bool {
-		return scalar[int](w, `SELECT count(*) FROM messages WHERE status = 1`) == int(st.Accepted)
-	})
+	w.shrinks("pending at the carrier", settledWithin,
+		func() int { return int(st.Accepted) - scalar[int](w, `SELECT count(*) FROM messages WHERE status = 1`) })
 	if n := scalar[int](w, `SELECT count(*) FROM messages`); n != messages || pending()+int(st.Accepted) != messages {
 		t.Errorf("%d messages: %d came to the carrier, %d wait for the deadline; want %d", n, st.Accepted, pending(),
 			messages)

@@ -183,9 +183,7 @@ func TestCarrierComesAndGoes(t *testing.T) {
 	more("leo is changed and carries", w.carriers[1], func() { w.gateway.reloads(lumitel, leo) })
 	more("lumitel carries what leo had", w.lumitel,
 		func() { w.orders(&retired{}, "", "carrier", "retire", "--name", "leo", "--to", "lumitel") })
-	w.eventually(settledWithin, "leo has reported everything", func() bool {
-		return scalar[int](w, `SELECT count(*) FROM messages WHERE status = 0 AND carrier = 'leo'`) == 0
-	})
+	w.dwindles("without leo's report", `SELECT count(*) FROM messages WHERE status = 0 AND carrier = 'leo'`, settledWithin)
 	more("lumitel carries after leo has left", w.lumitel, func() { w.gateway.reloads(lumitel) })
 	l.ends()
 	l.adds(0)
