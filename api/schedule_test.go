@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/intake"
+	"intumwa/internal/testenv"
 	"intumwa/sms"
 )
 
@@ -372,10 +373,7 @@ func TestCancelledCreditsAreSpendable(t *testing.T) {
 	for range 20 {
 		ids = append(ids, w.sent("live", with(single("79123456", "ACME", "x"), "send_at", in(time.Hour))))
 	}
-	waiting := func() bool {
-		return w.count(
-			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
-	}
+	waiting := func() bool { return testenv.Blocked(t, w.pool) }
 	lock := func() (release func()) {
 		tx, err := w.pool.Begin(t.Context())
 		if err != nil {

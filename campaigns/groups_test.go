@@ -255,11 +255,7 @@ func TestEraseMeanwhile(t *testing.T) {
 		}
 		done <- pending
 	}()
-	for waits := false; !waits; {
-		if err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
+	for !testenv.Blocked(t, pool) {
 		select {
 		case <-done:
 			t.Fatal("it did not wait")

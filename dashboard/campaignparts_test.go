@@ -93,8 +93,7 @@ func TestCampaignChangedMeanwhile(t *testing.T) {
 		}
 		go func() { sent <- c.post(path) }()
 		w.until("the lines are counted", func() bool { // and whether there are credits is looked up
-			return w.count(`select count(*) from pg_stat_activity where wait_event_type = 'Lock'
-				and datname = current_database()`) > 0
+			return testenv.Blocked(t, w.pool)
 		})
 		w.exec(`delete from campaign_rows where n = 1`)
 		return nil

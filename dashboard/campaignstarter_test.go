@@ -11,6 +11,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/people"
+	"intumwa/internal/testenv"
 )
 
 // TestCampaignOfItsCompany: a campaign pauses, with a reason in words, while the person who sends it may not. It goes
@@ -122,8 +123,7 @@ func TestCampaignStopsAtTheCommit(t *testing.T) {
 		}
 		go func() { defer close(ended); w.sendOn() }()
 		w.until("the part waits for the change", func() bool {
-			return w.count(`select count(*) from pg_stat_activity where wait_event_type = 'Lock'
-				and datname = current_database()`) > 0
+			return testenv.Blocked(t, w.pool)
 		})
 		return nil
 	}); err != nil {

@@ -296,14 +296,14 @@ func TestSilenceUnbinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("the link is unbound", func() bool { return mno.Stats().Sessions == 0 })
-	if st := mno.Stats(); st.Binds != 1 || st.Unbinds != 1 || st.Accepted == 100 {
-		t.Errorf("%d binds and %d unbinds, want one of each; %d accepted", st.Binds, st.Unbinds, st.Accepted)
-	}
 	if late := w.metric("intumwa_smpp_submit_timeouts_total"); late > 0 {
-		// the carrier answers after 0.6 s, and 1 s is late
+		// the carrier answers after 0.6 s, and 1 s is late: an unbind does not wait for it
 		t.Logf("%v answers took longer than a second: this machine is too busy to tell what the link does", late)
 		w.exec(`ALTER TABLE away RENAME TO dispatchers`)
 		return
+	}
+	if st := mno.Stats(); st.Binds != 1 || st.Unbinds != 1 || st.Accepted == 100 {
+		t.Errorf("%d binds and %d unbinds, want one of each; %d accepted", st.Binds, st.Unbinds, st.Accepted)
 	}
 	if n := w.metric("intumwa_smpp_submit_results_total", "result", "no_answer"); n != 0 {
 		t.Errorf("%v submit_sm were unanswered when it unbound", n)

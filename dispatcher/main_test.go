@@ -6,9 +6,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestMain runs more tests in parallel than there are processors: they mostly
-// wait for carriers.
+// TestMain runs more tests in parallel than there are processors: they often wait for carriers.
 func TestMain(m *testing.M) {
-	testenv.Parallel(12)
+	testenv.Parallel(5)
 	testenv.Main(m)
 }

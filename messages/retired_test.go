@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
@@ -164,8 +165,7 @@ func TestAnotherSuccessorMeanwhile(t *testing.T) {
 			return nil
 		})
 	}()
-	for d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-		AND wait_event_type = 'Lock'`) == 0 {
+	for !testenv.Blocked(t, d.pool) {
 		select {
 		case got := <-done:
 			t.Fatalf("it did not wait: %+v", got)

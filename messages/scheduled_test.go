@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 	"intumwa/messages/retention"
@@ -403,8 +404,7 @@ func TestCancelWhileReleased(t *testing.T) {
 	}
 	done := make(chan []int64)
 	go func() { done <- d.cancel(messages.Queued{Company: 1}) }()
-	for d.count(`SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted
-		AND datname = current_database()`) == 0 {
+	for !testenv.Blocked(t, d.pool) {
 		select {
 		case got := <-done:
 			t.Fatalf("it did not wait; cancelled %v", got)

@@ -188,8 +188,7 @@ func TestSuspendsInAnyOrder(t *testing.T) {
 					ok(err)
 					releasing = nil
 				case <-time.After(2 * time.Millisecond):
-					if d.count(
-						`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
+					if testenv.Blocked(t, d.pool) {
 						return true
 					}
 				}

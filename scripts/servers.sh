@@ -167,7 +167,7 @@ start_postgres() {
 		[ -x "$bin/postgres" ] || die "the data in $dir is of PostgreSQL $have, installed is $want: install $have, or delete $dir to start anew"
 	fi
 
-	postgres_pid=$(running "$data/postmaster.pid" postgres)
+	postgres_pid=$(running "$data/postmaster.pid" "$data")
 	if [ -n "$postgres_pid" ]; then
 		sockets=$(sed -n 5p "$data/postmaster.pid")
 	else
@@ -191,7 +191,7 @@ start_postgres() {
 			fi
 			sleep 1
 		done
-		postgres_pid=$(running "$data/postmaster.pid" postgres)
+		postgres_pid=$(running "$data/postmaster.pid" "$data")
 	fi
 	database_url="postgres://intumwa@/intumwa?host=$(url_escape "$sockets")&sslmode=disable"
 }
@@ -201,7 +201,7 @@ stop_postgres() {
 	[ -e "$dir/postgres" ] || return 0
 	home=$(postgres_home)
 	data=$home/data
-	pid=$(running "$data/postmaster.pid" postgres)
+	pid=$(running "$data/postmaster.pid" "$data")
 	[ -n "$pid" ] || return 0
 	sockets=$(sed -n 5p "$data/postmaster.pid")
 	kill -INT "$pid" 2>/dev/null || return 0 # fast shutdown: ends sessions, writes everything
@@ -241,13 +241,17 @@ free_port() {
 	done
 }
 
+running_redis() {
+	running "$dir/redis/pid" "redis-server 127.0.0.1:$(cat "$dir/redis/port" 2>/dev/null)"
+}
+
 start_redis() {
 	local home=$dir/redis password port n attempt
 	mkdir -p "$home"
 	[ -s "$home/password" ] || random_word >"$home/password"
 	password=$(cat "$home/password")
 
-	redis_pid=$(running "$home/pid" redis-server)
+	redis_pid=$(running_redis)
 	if [ -n "$redis_pid" ]; then
 		port=$(cat "$home/port")
 		if redis_answers "$port" "$password"; then
@@ -288,7 +292,7 @@ start_redis() {
 
 stop_redis() {
 	local pid
-	pid=$(running "$dir/redis/pid" redis-server)
+	pid=$(running_redis)
 	[ -z "$pid" ] || end "$pid"
 	rm -f "$dir/redis/pid"
 }
@@ -324,8 +328,8 @@ remove)
 alive)
 	rc=0
 	home=$(postgres_home)
-	[ -n "$(running "$home/data/postmaster.pid" postgres)" ] || { echo PostgreSQL && rc=1; }
-	[ -n "$(running "$dir/redis/pid" redis-server)" ] || { echo Redis && rc=1; }
+	[ -n "$(running "$home/data/postmaster.pid" "$home/data")" ] || { echo PostgreSQL && rc=1; }
+	[ -n "$(running_redis)" ] || { echo Redis && rc=1; }
 	exit "$rc"
 	;;
 *) die "unknown verb $verb" ;;

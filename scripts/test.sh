@@ -56,9 +56,9 @@ step() {
 export GOFLAGS="${GOFLAGS:-} -trimpath -tags=lockorder"
 step scripts/lint.sh
 step scripts/vulnerabilities.sh
-# The longest start first, and packages that mostly wait run beside those that compute most, dashboard and cmd/intumwa.
-packages=${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./webhooks ./internal/postgres ./tools/bench ./smpp \
-	./cmd/intumwa ./smppserver ./inbound/switchboard ./internal/notices ./internal/queue ./internal/throttle \
+# The longest start first.
+packages=${PACKAGES:-./dashboard ./internal/stories ./cmd/intumwa ./dispatcher ./webhooks ./internal/postgres \
+	./tools/bench ./smpp ./smppserver ./inbound/switchboard ./internal/notices ./internal/queue ./internal/throttle \
 	./internal/testenv ./api ./intake ./messages ./deployments ./...}
 # Everything is compiled before the first test runs, the gateway of the stories too: the compiler takes all cores, and
 # the time limits of tests are not made for that.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
 )
 
 func TestResendByHand(t *testing.T) {
@@ -69,11 +70,7 @@ func behind(t *testing.T, w *Webhooks, first func(tx pgx.Tx) error, do func() er
 	}
 	done := make(chan error, 1)
 	go func() { done <- do() }()
-	eventually(t, "it waits", func() (waits bool) {
-		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-			AND wait_event_type = 'Lock')`).Scan(&waits)
-		return err == nil && waits
-	})
+	eventually(t, "it waits", func() bool { return testenv.Blocked(t, w.pool) })
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

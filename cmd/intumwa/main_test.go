@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	testenv.Parallel(6)
+	testenv.Parallel(4)
 	testenv.Main(m)
 }
 

@@ -63,6 +63,16 @@ func borrow(t testing.TB, pools ...postgres.Options) *database {
 	return d
 }
 
+// Blocked reports whether a session in the database waits for a lock.
+func Blocked(t testing.TB, db postgres.DB) (blocked bool) {
+	t.Helper()
+	if err := db.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+			AND wait_event_type = 'Lock')`).Scan(&blocked); err != nil {
+		t.Fatalf("reading which sessions wait: %v", err)
+	}
+	return blocked
+}
+
 // Companies creates the approved companies 1 to n, each with the approved sender DEMO, in an empty database:
 // dispatchers need them for messages that tests insert directly.
 func Companies(t testing.TB, pool *pgxpool.Pool, n int) {
@@ -172,7 +182,8 @@ func inDatabase(server, name string) string {
 	return parsed.String()
 }
 
-// Patient is a database's URL for a test that PostgreSQL must not cut off between two statements on a busy machine.
+// Patient is a database's URL for a test that PostgreSQL must not cut off between two statements, or while it waits for
+// a lock, on a busy machine.
 func Patient(database string) string {
 	parsed, err := url.Parse(database)
 	if err != nil {
@@ -180,6 +191,7 @@ func Patient(database string) string {
 	}
 	query := parsed.Query()
 	query.Set("idle_in_transaction_session_timeout", "60000")
+	query.Set("lock_timeout", "60000")
 	parsed.RawQuery = query.Encode()
 	return parsed.String()
 }

@@ -14,6 +14,7 @@ package testenv
 import (
 	"flag"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -38,13 +39,14 @@ func Main(m *testing.M) {
 	os.Exit(Run(m))
 }
 
-// Parallel runs n tests at once, unless -parallel is given, for a package whose tests mostly wait. It comes before Run.
+// Parallel runs n tests at once for two processors, unless -parallel is given, for a package whose tests often wait.
+// With too many at once, their waits end too late and all of them take longer. It comes before Run.
 func Parallel(n int) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(n))
+		_ = flag.Set("test.parallel", strconv.Itoa(max(n, n*runtime.GOMAXPROCS(0)/2)))
 	}
 }
 

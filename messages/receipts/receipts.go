@@ -73,10 +73,8 @@ type Matcher struct {
 func New(carrier string, format Format) *Matcher { return &Matcher{carrier, format} }
 
 // Lock makes the caller's transaction the only one that records segments or receipts of the carrier. A receipt and its
-// response may be recorded in two transactions (or processes) at once; without the lock each could miss the other.
-//
-// The server ends such a transaction after three idle seconds: a process that sleeps, or whose machine is gone, must
-// not block the carrier.
+// response may be recorded in two transactions (or processes) at once; without the lock each could miss the other. The
+// server ends the transaction of a process that sleeps ([postgres.Open]), so it does not block the carrier for long.
 func (m *Matcher) Lock(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, lockCarrier, m.carrier); err != nil {
 		return fmt.Errorf("locking carrier %s: %w", m.carrier, err)
@@ -84,8 +82,7 @@ func (m *Matcher) Lock(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-const lockCarrier = `SELECT set_config('idle_in_transaction_session_timeout', '3000', true),
-	pg_advisory_xact_lock(hashtextextended('intumwa carrier ' || $1, 0))`
+const lockCarrier = `SELECT pg_advisory_xact_lock(hashtextextended('intumwa carrier ' || $1, 0))`
 
 // Recorded is the result of one Record.
 type Recorded struct {
