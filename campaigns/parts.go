@@ -340,7 +340,7 @@ func (c *Campaigns) giveUp(ctx context.Context, made *Campaign) error {
 	switch {
 	case errors.Is(err, messages.ErrNotFound): // nothing was sent, unless the first part is being sent just now
 		if _, err := c.Pool.Exec(ctx, `delete from campaigns where ulid = $1
-			and (taken_until <= now() or taken_until = 'infinity')`, made.key()); err != nil {
+			and (taken_until <= now() or taken_until = 'infinity' or unsent)`, made.key()); err != nil {
 			return fmt.Errorf("giving up a campaign: %w", err)
 		}
 		return nil

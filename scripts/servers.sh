@@ -56,7 +56,7 @@ arguments() {
 	if [ -r "/proc/$1/cmdline" ]; then
 		tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null || true
 	else
-		ps -o args= -p "$1" 2>/dev/null || true
+		ps -ww -o args= -p "$1" 2>/dev/null || true
 	fi
 }
 
@@ -68,12 +68,12 @@ alive() {
 	[ "$state" != Z ]
 }
 
-# The id in pid file $1, if that process runs and its command line has $2: after a
-# crash the id may belong to another process.
+# The id in pid file $1, if that process works in folder $2 or its command line names
+# it: after a crash the id may belong to another process.
 running() {
 	local pid
 	pid=$(head -n 1 "$1" 2>/dev/null) || return 0
-	if [ -n "$pid" ] && [[ $(arguments "$pid") == *"$2"* ]]; then
+	if [ -n "$pid" ] && { [ "/proc/$pid/cwd" -ef "$2" ] || [[ $(arguments "$pid") == *"$2"* ]]; }; then
 		printf '%s\n' "$pid"
 	fi
 }
@@ -241,17 +241,13 @@ free_port() {
 	done
 }
 
-running_redis() {
-	running "$dir/redis/pid" "redis-server 127.0.0.1:$(cat "$dir/redis/port" 2>/dev/null)"
-}
-
 start_redis() {
 	local home=$dir/redis password port n attempt
 	mkdir -p "$home"
 	[ -s "$home/password" ] || random_word >"$home/password"
 	password=$(cat "$home/password")
 
-	redis_pid=$(running_redis)
+	redis_pid=$(running "$home/pid" "$home")
 	if [ -n "$redis_pid" ]; then
 		port=$(cat "$home/port")
 		if redis_answers "$port" "$password"; then
@@ -292,7 +288,7 @@ start_redis() {
 
 stop_redis() {
 	local pid
-	pid=$(running_redis)
+	pid=$(running "$dir/redis/pid" "$dir/redis")
 	[ -z "$pid" ] || end "$pid"
 	rm -f "$dir/redis/pid"
 }
@@ -329,7 +325,7 @@ alive)
 	rc=0
 	home=$(postgres_home)
 	[ -n "$(running "$home/data/postmaster.pid" "$home/data")" ] || { echo PostgreSQL && rc=1; }
-	[ -n "$(running_redis)" ] || { echo Redis && rc=1; }
+	[ -n "$(running "$dir/redis/pid" "$dir/redis")" ] || { echo Redis && rc=1; }
 	exit "$rc"
 	;;
 *) die "unknown verb $verb" ;;

@@ -22,7 +22,7 @@ const (
 	connectTimeout   = 5 * time.Second
 	statementTimeout = 10 * time.Second
 	lockTimeout      = 5 * time.Second
-	idleInTxTimeout  = 5 * time.Second
+	idleInTxTimeout  = 4 * time.Second // who waits for its locks gets them
 	statementsKept   = 128 // prepared ones of a connection
 )
 
@@ -66,7 +66,7 @@ type Options struct {
 // the password. The caller closes the pool.
 //
 // Every connection uses UTC and ends a statement after 10 s, a wait for a lock after 5 s, and a transaction that is
-// idle for 5 s, so that a stuck session cannot keep a company's row locked. A longer statement (an audit) runs SET
+// idle for 4 s, so that a stuck session cannot keep a company's row locked. A longer statement (an audit) runs SET
 // LOCAL statement_timeout in its own transaction. Parameters in the URL win over these.
 func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) {
 	if opts.Primary == nil {

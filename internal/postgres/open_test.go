@@ -45,7 +45,7 @@ func TestOpenSetsUpConnections(t *testing.T) {
 		{"TimeZone", "UTC", "UTC"},
 		{"statement_timeout", "10s", "10s"},
 		{"lock_timeout", "5s", "5s"},
-		{"idle_in_transaction_session_timeout", "5s", "5s"},
+		{"idle_in_transaction_session_timeout", "4s", "4s"},
 		{"jit", "off", "off"},
 		{"enable_seqscan", "on", "off"},
 		{"enable_hashjoin", "on", "off"},

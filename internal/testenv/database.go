@@ -182,8 +182,8 @@ func inDatabase(server, name string) string {
 	return parsed.String()
 }
 
-// Patient is a database's URL for a test that PostgreSQL must not cut off between two statements, or while it waits for
-// a lock, on a busy machine.
+// Patient is a database's URL for a test that PostgreSQL must not cut off between two statements on a busy machine. A
+// wait for a lock lasts as long as a statement may.
 func Patient(database string) string {
 	parsed, err := url.Parse(database)
 	if err != nil {
