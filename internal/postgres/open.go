@@ -23,7 +23,7 @@ const (
 	statementTimeout = 10 * time.Second
 	lockTimeout      = 5 * time.Second
 	idleInTxTimeout  = 4 * time.Second // who waits for its locks gets them
-	statementsKept   = 128 // prepared ones of a connection
+	statementsKept   = 128             // prepared ones of a connection
 )
 
 // errURL replaces every parse error of a database URL: the original quotes pieces of the URL, and an unescaped "/" or
