@@ -12,7 +12,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// worlds is how many stories run at once on two processors. With eight, a story took four times as long.
+// worlds is how many stories run at once on two processors. With five, the longest took four times as long.
 const worlds = 3
 
 func TestMain(m *testing.M) {
